@@ -1,10 +1,12 @@
 """Whatever goes wrong is one of a few exceptions, and its sentence says what to do."""
 
 import asyncio
+import inspect
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,8 @@ from delosmq.client import (
     TimedOutError,
     connect,
 )
+from delosmq.client.aio import AsyncConnection
+from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, TlsSettings
 from tests.certificates import make_stores
 from tests.client.support import OpenSession
@@ -176,6 +180,27 @@ def test_wrong_arguments(open_session: OpenSession, name: str) -> None:
     message = consumer.receive(10)
     assert message is not None
     assert message.text == "still here"
+
+
+def test_an_option_of_send_that_is_none_is_named(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    unknown: dict[str, Any] = {"prio": 3}
+    with pytest.raises(TypeError, match="'prio'"):
+        connection.send(name, "x", **unknown)
+    with pytest.raises(TypeError, match="'prio'"):
+        open_session().create_producer(name).send("x", **unknown)
+
+
+async def test_so_it_is_by_the_client_for_asyncio(aio: AsyncConnection, name: str) -> None:
+    unknown: dict[str, Any] = {"prio": 3}
+    with pytest.raises(TypeError, match="'prio'"):
+        await aio.send(name, "x", **unknown)
+
+
+def test_the_options_of_send_are_those_of_a_producer() -> None:
+    worked = set(inspect.signature(AsyncProducer.send).parameters) - {"self", "message", "destination"}
+    assert set(SendOptions.__annotations__) == worked
 
 
 def test_a_message_that_is_too_large_is_refused_before_it_is_sent(broker: delosmq.Broker, name: str) -> None:

@@ -14,9 +14,11 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
+from typing import Unpack
 from weakref import WeakSet
 
 from delosmq.client import errors
+from delosmq.client.aio_producer import SendOptions
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
@@ -179,30 +181,12 @@ class AsyncConnection(AsyncCloseable):
 
     # --- the short way
 
-    async def send(
-        self,
-        destination: Named,
-        message: Sendable,
-        *,
-        properties: Mapping[str, PropertyContent] | None = None,
-        persistent: bool = True,
-        priority: int = 4,
-        time_to_live_ms: int = 0,
-        delay_ms: int = 0,
-    ) -> str:
+    async def send(self, destination: Named, message: Sendable, **options: Unpack[SendOptions]) -> str:
         """Sends one message; a persistent one is safe with the broker then. Gives its id."""
         if self._sender is None:
             self._sender = await self.create_session(watched=False)
         producer = await self._sender.shared_producer()
-        return await producer.send(
-            message,
-            destination=destination,
-            properties=properties,
-            persistent=persistent,
-            priority=priority,
-            time_to_live_ms=time_to_live_ms,
-            delay_ms=delay_ms,
-        )
+        return await producer.send(message, destination=destination, **options)
 
     async def request(
         self,

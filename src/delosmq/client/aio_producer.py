@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypedDict
 
 from delosmq.client import errors
 from delosmq.client.closeable import AsyncCloseable
@@ -30,6 +30,25 @@ class ProducerOwner(ABC):
     @abstractmethod
     def end_producer(self, machine: OpenWireProducer) -> None:
         """Tells the broker."""
+
+
+class SendOptions(TypedDict, total=False):
+    """How one message is sent; a connection takes them as its producers do.
+
+    Attributes:
+        properties: of the message, by name.
+        persistent: it outlives a restart of the broker. This, priority and time_to_live_ms are as the producer has them
+            when they are left out or None.
+        priority: 0 to 9.
+        time_to_live_ms: after it the broker drops the message, or moves it to where expired ones go; 0 for never.
+        delay_ms: the broker keeps the message for so long.
+    """
+
+    properties: Mapping[str, PropertyContent] | None
+    persistent: bool | None
+    priority: int | None
+    time_to_live_ms: int | None
+    delay_ms: int
 
 
 class AsyncProducer(AsyncCloseable):
@@ -69,9 +88,7 @@ class AsyncProducer(AsyncCloseable):
 
         Args:
             destination: needed when the producer was made without one.
-            priority: 0 to 9.
-            time_to_live_ms: after it the broker drops the message, or moves it to where expired ones go; 0 for never.
-            delay_ms: the broker keeps the message for so long.
+            properties, persistent, priority, time_to_live_ms, delay_ms: as `SendOptions` has them.
 
         Returns:
             The message's id.

@@ -12,10 +12,12 @@ it made is for one thread at a time, as in JMS.
 import asyncio
 import ssl
 from collections.abc import Callable, Iterator, Mapping
+from typing import Unpack
 from weakref import WeakSet
 
 from delosmq.client import loop_thread
 from delosmq.client.aio import AsyncConnection, plan_for
+from delosmq.client.aio_producer import SendOptions
 from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
 from delosmq.client.loop_thread import LoopThread
@@ -147,30 +149,10 @@ class ClientConnection(Closeable):
 
     # --- the short way
 
-    def send(
-        self,
-        destination: Named,
-        message: Sendable,
-        *,
-        properties: Mapping[str, PropertyContent] | None = None,
-        persistent: bool = True,
-        priority: int = 4,
-        time_to_live_ms: int = 0,
-        delay_ms: int = 0,
-    ) -> str:
+    def send(self, destination: Named, message: Sendable, **options: Unpack[SendOptions]) -> str:
         """Sends one message; a persistent one is safe with the broker then. Gives its id."""
         self._check()
-        return self._thread.run(
-            self._inner.send(
-                destination,
-                message,
-                properties=properties,
-                persistent=persistent,
-                priority=priority,
-                time_to_live_ms=time_to_live_ms,
-                delay_ms=delay_ms,
-            )
-        )
+        return self._thread.run(self._inner.send(destination, message, **options))
 
     def request(
         self,

@@ -1,18 +1,17 @@
 """Sessions, producers, consumers and browsers of the blocking client."""
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Final, Unpack
 
 from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
-from delosmq.client.aio_producer import AsyncProducer
+from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
-from delosmq.client.values import PropertyContent
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.options import AckMode
 
@@ -204,17 +203,7 @@ class MessageProducer(Closeable):
     def time_to_live_ms(self, value: int) -> None:
         self._inner.time_to_live_ms = value
 
-    def send(
-        self,
-        message: Sendable,
-        *,
-        destination: Named | None = None,
-        properties: Mapping[str, PropertyContent] | None = None,
-        persistent: bool | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delay_ms: int = 0,
-    ) -> str:
+    def send(self, message: Sendable, *, destination: Named | None = None, **options: Unpack[SendOptions]) -> str:
         """Sends a message, or one made of a body: text of a str; bytes, a map or a stream of what these are.
 
         A persistent message outside a transaction is safe with the broker when this returns, unless
@@ -222,9 +211,7 @@ class MessageProducer(Closeable):
 
         Args:
             destination: needed when the producer was made without one.
-            priority: 0 to 9.
-            time_to_live_ms: after it the broker drops the message, or moves it to where expired ones go; 0 for never.
-            delay_ms: the broker keeps the message for so long.
+            options: as `SendOptions` has them.
 
         Returns:
             The message's id.
@@ -233,17 +220,7 @@ class MessageProducer(Closeable):
             MessageFormatError: DMQ9060, a property or the body has no type in JMS.
             ClientError: the broker refuses it.
         """
-        return self._thread.run(
-            self._inner.send(
-                message,
-                destination=destination,
-                properties=properties,
-                persistent=persistent,
-                priority=priority,
-                time_to_live_ms=time_to_live_ms,
-                delay_ms=delay_ms,
-            )
-        )
+        return self._thread.run(self._inner.send(message, destination=destination, **options))
 
     def close(self) -> None:
         if not self._inner.closed:
