@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from delosmq.manage.http.app import HttpApi
-from delosmq.manage.http.message_framing import CheckedConnection
+from delosmq.manage.http.body_length import CheckedConnection
 from delosmq.manage.http.problems import ProblemError
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.values import BODY_LIMIT_BYTES

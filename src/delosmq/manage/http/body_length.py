@@ -1,5 +1,4 @@
-"""Message framing of HTTP/1: refuses requests with an ambiguous end, as a proxy in front may see another request
-in them.
+"""Body length of HTTP/1: refuses requests with an ambiguous end, as a proxy in front may see another request in them.
 
 Source: RFC 9112, sections 2.2, 5.2, 6.1 and 6.3. What h11 refuses itself is not repeated here.
 """
