@@ -78,7 +78,6 @@ COMES_AS: Final = {
     "Reason": "health",
 }
 ENDS: Final = {"CONNECTION": "the connection", "SESSION": "the session", "LINK": "the command"}
-PARAMETER: Final = re.compile(r"%[sd]")
 BARE: Final = re.compile(r"{\w+}")
 NO_USES: Final = (ast.Compare, ast.Assign, ast.AnnAssign, ast.Set)
 
@@ -233,9 +232,7 @@ class Code:
         given = [*call.args, *(one.value for one in call.keywords)]
         text = self.text_of(node)
         if text.startswith(f"{code}: "):
-            rest = iter(given[given.index(node) + 1 :])  # type: ignore[arg-type]
-            said = PARAMETER.sub(lambda _: f"{{{label_of(next(rest, None))}}}", text)
-            yield Row(code, said.removeprefix(f"{code}: "), self._kind_of(call.func))
+            yield Row(code, text.removeprefix(f"{code}: "), self._kind_of(call.func))
             return
         said = max((self.text_of(one) for one in given if one is not node), key=len, default="")
         kinds = [one.attr.lower() for one in given if isinstance(one, ast.Attribute) and label_of(one.value) == "Kind"]
@@ -326,7 +323,7 @@ def page() -> str:
         columns = ["code", "ends", "exception", "says"] if number < PROTOCOLS else ["code", "comes as", "says"]
         lines = [f"## {title}", "", line_of(columns), "|" + "---|" * len(columns)]
         for row in rows:
-            says = re.sub(r"([\\*<|])", r"\\\1", " ".join(PARAMETER.sub("{...}", row.says).split()))
+            says = re.sub(r"([\\*<|])", r"\\\1", " ".join(row.says.split()))
             exception = f"`{row.condition}`" if row.condition else row.comes_as
             told = [row.ends, exception] if number < PROTOCOLS else [row.comes_as]
             lines.append(line_of([row.code, *told, says]))

@@ -127,7 +127,7 @@ async def test_what_a_listener_raises_is_delivered_again(
         await asyncio.wait_for(last.wait(), WAIT_S)
         await session.close()
     assert heard == [("a", 1), ("a", 2), ("b", 1)]
-    assert "DMQ9066" in caplog.text
+    assert "DMQ9066: the listener of queue" in caplog.text
 
 
 async def test_a_closed_consumer_ends_its_loop(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:

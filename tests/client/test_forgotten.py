@@ -39,7 +39,7 @@ def test_a_forgotten_connection_is_closed(broker: delosmq.Broker, caplog: pytest
 
     said, where = forgotten(make)
     assert said == [f"the connection made at {__file__}:{where} was not closed"]
-    assert f"DMQ9067 {said[0]}" in caplog.text
+    assert f"DMQ9067: {said[0]}" in caplog.text
     wait_for_forgotten()
     # The broker has heard of it: the id is free again.
     connect(broker.openwire_url, user=broker.user, password=broker.password, client_id="forgotten").close()

@@ -250,10 +250,9 @@ class AsyncConsumer(AsyncCloseable):
                 await told
         except Exception:
             _LOG.exception(
-                "DMQ9066 the listener of %s failed with message %s: it is delivered again as the session's mode and the"
-                " redelivery policy say; have the listener handle what can go wrong.",
-                self.destination,
-                delivery.message_id.key(),
+                f"DMQ9066: the listener of {self.destination} failed with message {delivery.message_id.key()}: it is "
+                "delivered again as the session's mode and the redelivery policy say; have the listener handle what "
+                "can go wrong"
             )
             self._machine.failed(delivery)
         else:

@@ -68,7 +68,7 @@ def _forgotten(what: str, where: str, is_open: Callable[[], bool], close: Callab
     if not is_open():
         return
     _LOG.warning(
-        "DMQ9067 the %s made at %s was not closed, and is now: close it, or make it in a with block.", what, where
+        f"DMQ9067: the {what} made at {where} was not closed, and is now: close it, or make it in a with block"
     )
     try:
         close()

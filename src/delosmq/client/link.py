@@ -252,7 +252,7 @@ class Link(ClientEvents):
                         return
                     self.machine.interrupt(error)
                 else:
-                    _LOG.info("DMQ9069 connected again, to %s", address)
+                    _LOG.info(f"DMQ9069: connected again, to {address}")
                     self._reconnecting = None
                     return
             await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
@@ -363,7 +363,7 @@ class Link(ClientEvents):
         if not self._opened.done():
             self._opened.set_exception(error)
         elif self._reconnecting is None:
-            _LOG.warning("DMQ9068 %s Another connection is made, and nothing that is open is lost.", error.message)
+            _LOG.warning(f"DMQ9068: {error.message} Another connection is made, and nothing that is open is lost")
             self._drop_socket()
             self._reconnecting = self.loop.create_task(self._reconnect(failover, error))
 
