@@ -3,8 +3,8 @@
 import asyncio
 import io
 import logging
-from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pyarrow
@@ -28,7 +28,6 @@ from delosmq.sessions.outbox import Gate
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 
-T = TypeVar("T")
 START_MS = 1_700_000_000_000
 PASSWORD = "correct horse"
 STORED = hash_password(PASSWORD, b"sixteen bytes...")
@@ -277,16 +276,6 @@ def problem(response: httpx.Response) -> tuple[int, str, str]:
     assert found["title"]
     assert found["detail"]
     return response.status_code, found["code"], found["condition"]
-
-
-def found_by(walk: Generator[None, None, T]) -> T:
-    """What a walk gives at its end."""
-    while True:
-        try:
-            next(walk)
-        except StopIteration as end:
-            found: T = end.value
-            return found
 
 
 def table(response: httpx.Response) -> pyarrow.Table:

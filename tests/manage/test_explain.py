@@ -9,6 +9,7 @@ from delosmq.engine.dispatch.waiting_reason import CODES
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.manage.control import explain
+from delosmq.manage.control.browse import finish
 from delosmq.manage.control.diagnosis import advice, queue_notes
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.queues import QueueControl
@@ -19,7 +20,7 @@ from delosmq.model.settings import AddressMatch, DivertSettings
 from delosmq.security.access import Login
 from delosmq.selectors.selector import parse_selector
 from tests.engine.support import stood_on
-from tests.manage.support import START_MS, Api, found_by, problem, succeeded
+from tests.manage.support import START_MS, Api, problem, succeeded
 
 QUEUES = "/api/v1/queues"
 
@@ -503,7 +504,7 @@ async def test_what_moves_between_slices_is_found_where_it_went(api: Api):
     walk = control.message(login, str(wanted))
     next(walk)
     consume(api, credit=5_000)  # takes all there is
-    assert found_by(walk).standings[0].standing == "in delivery"
+    assert finish(walk).standings[0].standing == "in delivery"
 
 
 async def test_scheduled_ones_that_come_due_between_slices_are_passed_over_at_most(api: Api):
@@ -516,7 +517,7 @@ async def test_scheduled_ones_that_come_due_between_slices_are_passed_over_at_mo
         next(walk)
     api.host.clock.now_ms += 11  # two of three buckets are due
     tick(api)
-    found = found_by(walk)
+    found = finish(walk)
     sequences = [one.sequence for one in found.messages]
     assert sequences == sorted(set(sequences))
     assert found.message_count == 3_000

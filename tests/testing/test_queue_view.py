@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -154,3 +155,18 @@ def test_an_assertion_that_says_nothing_is_refused() -> None:
         pytest.raises(MisuseError, match=r"DMQ7202: .* name one or more of messages, deliv"),
     ):
         broker.queue("tea").assert_has()
+
+
+def test_a_count_that_no_queue_has_is_refused() -> None:
+    misspelt: Any = {"mesages": 1}
+    with BrokerFixture() as broker:
+        with pytest.raises(TypeError, match="'mesages'"):
+            broker.queue("tea").assert_has(**misspelt)
+        with pytest.raises(TypeError, match="'mesages'"):
+            broker.queue("tea").wait_for(**misspelt)
+
+
+def test_a_count_of_another_type_is_not_passed_over() -> None:
+    text: Any = {"messages": "0", "added": 0}
+    with BrokerFixture() as broker, pytest.raises(AssertionError, match="does not have messages=0, added=0"):
+        broker.queue("tea").assert_has(**text)

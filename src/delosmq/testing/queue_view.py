@@ -1,15 +1,16 @@
 """A queue as a test sees it: what is in it, who consumes it, waits for it, and assertions that explain."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Final, TypeVar
+from typing import Final, TypedDict, TypeVar, Unpack
 
 from delosmq.config.findings import nearest
 from delosmq.embedded.arguments import ROLE, default_settings
 from delosmq.embedded.broker import Broker
 from delosmq.engine.api import Queue
+from delosmq.manage.control.browse import finish
 from delosmq.manage.control.explain import ConsumerStanding, ExplainControl, QueueExplanation
 from delosmq.manage.control.messages import MessageControl, ShownMessage
 from delosmq.manage.control.queues import QueueControl
@@ -51,6 +52,19 @@ class QueueCounts:
     dead: int = 0
 
 
+class WantedCounts(TypedDict, total=False):
+    """Those of `QueueCounts` that an assertion or a wait is about."""
+
+    messages: int
+    delivering: int
+    scheduled: int
+    consumers: int
+    added: int
+    acknowledged: int
+    expired: int
+    dead: int
+
+
 def on_broker(broker: Broker, work: Callable[[], T]) -> T:
     """Calls ``work`` on the broker's thread, between two of its turns, and gives what it gives."""
 
@@ -75,12 +89,8 @@ def _counts_of(queue: Queue | None) -> QueueCounts:
     )
 
 
-def _named(counts: dict[str, int]) -> str:
+def _named(counts: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={count}" for name, count in counts.items())
-
-
-def _meets(counts: QueueCounts, wanted: dict[str, int]) -> bool:
-    return all(getattr(counts, name) == count for name, count in wanted.items())
 
 
 class QueueView:
@@ -133,70 +143,35 @@ class QueueView:
         """What is in it and why, in sentences: what ``delosmq explain queue`` says."""
         return on_broker(self._broker, self._told)
 
-    def assert_has(
-        self,
-        *,
-        messages: int | None = None,
-        delivering: int | None = None,
-        scheduled: int | None = None,
-        consumers: int | None = None,
-        added: int | None = None,
-        acknowledged: int | None = None,
-        expired: int | None = None,
-        dead: int | None = None,
-    ) -> None:
+    def assert_has(self, **wanted: Unpack[WantedCounts]) -> None:
         """Fails unless the queue counts exactly this now; see `QueueCounts`.
 
         Raises:
             AssertionError: says what is there instead, and why.
         """
         __tracebackhide__ = True
-        wanted = _wanted(locals())
+        _check(wanted)
         failure = on_broker(
             self._broker, lambda: "" if self._meets(wanted) else self._failure(wanted, "does not have {}")
         )
         if failure:
             raise AssertionError(failure)
 
-    def wait_for(
-        self,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        messages: int | None = None,
-        delivering: int | None = None,
-        scheduled: int | None = None,
-        consumers: int | None = None,
-        added: int | None = None,
-        acknowledged: int | None = None,
-        expired: int | None = None,
-        dead: int | None = None,
-    ) -> None:
+    def wait_for(self, *, timeout_s: float = DEFAULT_TIMEOUT_S, **wanted: Unpack[WantedCounts]) -> None:
         """Waits until the queue counts exactly this; see `QueueCounts`. It is looked at after each change.
 
         Raises:
             AssertionError: it did not come about within ``timeout_s`` (of real time): says what is there instead.
         """
         __tracebackhide__ = True
-        failure = self._broker.call(self._wait(_wanted(locals()), timeout_s), timeout_s=None)
+        failure = self._broker.call(self._wait(wanted, timeout_s), timeout_s=None)
         if failure:
             raise AssertionError(failure)
 
-    async def wait_for_async(
-        self,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        messages: int | None = None,
-        delivering: int | None = None,
-        scheduled: int | None = None,
-        consumers: int | None = None,
-        added: int | None = None,
-        acknowledged: int | None = None,
-        expired: int | None = None,
-        dead: int | None = None,
-    ) -> None:
+    async def wait_for_async(self, *, timeout_s: float = DEFAULT_TIMEOUT_S, **wanted: Unpack[WantedCounts]) -> None:
         """As `wait_for`, without blocking the caller's loop, whose clients go on."""
         __tracebackhide__ = True
-        failure = await self._broker.call_async(self._wait(_wanted(locals()), timeout_s))
+        failure = await self._broker.call_async(self._wait(wanted, timeout_s))
         if failure:
             raise AssertionError(failure)
 
@@ -205,11 +180,12 @@ class QueueView:
     def _queue(self) -> Queue | None:
         return self._broker.composed.broker.queues.get(self.name)
 
-    def _meets(self, wanted: dict[str, int]) -> bool:
-        return _meets(_counts_of(self._queue()), wanted)
+    def _meets(self, wanted: WantedCounts) -> bool:
+        return wanted.items() <= vars(_counts_of(self._queue())).items()
 
-    async def _wait(self, wanted: dict[str, int], timeout_s: float) -> str:
+    async def _wait(self, wanted: WantedCounts, timeout_s: float) -> str:
         """Why it did not come about, or ""."""
+        _check(wanted)
         watchers = self._broker.composed.ticker.watchers
         came = asyncio.Event()
 
@@ -226,7 +202,7 @@ class QueueView:
             watchers.remove(look)
         return "" if came.is_set() else self._failure(wanted, f"did not have {{}} within {timeout_s:g} s")
 
-    def _failure(self, wanted: dict[str, int], verb: str) -> str:
+    def _failure(self, wanted: WantedCounts, verb: str) -> str:
         counts = vars(_counts_of(self._queue()))
         there = {name: count for name, count in counts.items() if count or name in wanted}
         return f"queue '{self.name}' {verb.format(_named(wanted))}; it has {_named(there)}\n{self._told()}"
@@ -248,12 +224,12 @@ class QueueView:
     def _explain(self) -> QueueExplanation:
         composed = self._broker.composed
         control = ExplainControl(composed.broker, self._control(), composed.conversions)
-        return _finish(control.queue(*self._asked(), after=0, limit=0))
+        return finish(control.queue(*self._asked(), after=0, limit=0))
 
     def _look(self, limit: int, letters: int) -> list[ShownMessage]:
         composed = self._broker.composed
         control = MessageControl(composed.broker, self._control(), composed.conversions)
-        return _finish(control.look(*self._asked(), after=0, limit=limit, letters=letters)).messages
+        return finish(control.look(*self._asked(), after=0, limit=limit, letters=letters)).messages
 
     def _control(self) -> QueueControl:
         return QueueControl(self._broker.composed.broker, self._access)
@@ -264,21 +240,16 @@ class QueueView:
         return LOOKER, self.name
 
 
-def _wanted(arguments: dict[str, object]) -> dict[str, int]:
-    """Those of the counts that were given.
-
-    Raises:
-        MisuseError: there are none.
+def _check(wanted: WantedCounts) -> None:
     """
-    wanted: dict[str, int] = {}
-    for field in fields(QueueCounts):
-        count = arguments[field.name]
-        if isinstance(count, int):
-            wanted[field.name] = count
+    Raises:
+        TypeError: a queue counts no such thing.
+        MisuseError: nothing is wanted.
+    """
+    QueueCounts(**wanted)
     if not wanted:
         names = ", ".join(field.name for field in fields(QueueCounts))
         raise MisuseError("DMQ7202", f"nothing is said about the queue; name one or more of {names}")
-    return wanted
 
 
 def _consumer_line(consumer: ConsumerStanding) -> str:
@@ -293,13 +264,3 @@ def _message_line(message: ShownMessage) -> str:
     text = f" {one_line(message.text, SHOWN_LETTERS)!r}" if message.text else f" {counted(message.body_bytes, 'byte')}"
     deliveries = counted(message.delivery_count, "delivery", "deliveries")
     return f"message {message.sequence}: {message.standing}{rule}, {deliveries},{text}"
-
-
-def _finish(walk: Generator[None, None, T]) -> T:
-    """What a walk in slices gives, in one go."""
-    while True:
-        try:
-            next(walk)
-        except StopIteration as end:
-            found: T = end.value
-            return found

@@ -2,12 +2,12 @@
 
 import pytest
 
+from delosmq.manage.control.browse import finish
 from delosmq.manage.control.explain import ExplainControl, MessageExplanation
 from delosmq.manage.control.messages import MessageControl, ShownMessage
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import Login
-from tests.manage.support import found_by
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import OpenWireBench, queue
 from tests.sessions.support import USER
@@ -20,14 +20,14 @@ def explain(bench: OpenWireBench, message_id: str, name: str = "") -> MessageExp
     control = ExplainControl(
         bench.broker, QueueControl(bench.broker, bench.services.access), bench.services.conversions
     )
-    return found_by(control.message(LOGIN, message_id, name))
+    return finish(control.message(LOGIN, message_id, name))
 
 
 def browse(bench: OpenWireBench) -> list[ShownMessage]:
     control = MessageControl(
         bench.broker, QueueControl(bench.broker, bench.services.access), bench.services.conversions
     )
-    return found_by(control.look(LOGIN, "a", after=0, limit=10, letters=10)).messages
+    return finish(control.look(LOGIN, "a", after=0, limit=10, letters=10)).messages
 
 
 @pytest.mark.parametrize("held", [False, True])

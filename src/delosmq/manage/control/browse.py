@@ -2,11 +2,12 @@
 
 import heapq
 from collections.abc import Callable, Generator, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from delosmq.engine.api import EngineBroker, Queue, Slot, SlotList, consumers_of, inspect
 from delosmq.manage.control.message_ids import LARGEST_SEQUENCE
 
+T = TypeVar("T")
 SLOTS_PER_SLICE: Final = 2_000
 """About 1 ms of looking; the loop serves others between slices."""
 
@@ -29,6 +30,16 @@ def browse_standings(
         if i % TOLD_PER_SLICE == 0 or len(queue.holders) > TOLD_PER_SLICE:
             yield
     return page, slots[limit - 1].sequence if len(slots) > limit else 0
+
+
+def finish(walk: Generator[None, None, T]) -> T:
+    """What a walk in slices gives, in one go."""
+    while True:
+        try:
+            next(walk)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 def _sequence_of(slot: Slot) -> int:
