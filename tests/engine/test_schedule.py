@@ -2,6 +2,8 @@
 
 import pytest
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
 from delosmq.engine.log.log import NO_BODY
 from delosmq.engine.log.records import encode_scheduled
@@ -121,6 +123,28 @@ def test_many_due_at_once_take_several_slices_and_keep_their_order():
     assert (port.bodies, bench.broker.queues["q"].scheduled.count > 0) == ("", True)
     bench.run()
     assert port.bodies.split() == ["first", *words]
+
+
+@pytest.mark.parametrize("number", [0, SLOTS_PER_SLICE])
+def test_after_a_slice_that_raised_what_else_is_due_becomes_pending(number: int):
+    class DueError(Exception):
+        """Nothing that the engine expects."""
+
+    class Raising(EngineEvents):
+        left = number
+
+        def message_due(self, queue: str, slot: Slot) -> None:
+            self.left -= 1
+            if self.left == -1:
+                raise DueError
+
+    bench = Bench(queues=(anycast("q"), anycast("other")), events=Raising())
+    bench.send("q", " ".join(["m"] * 3 * SLOTS_PER_SLICE), due_in_ms=10)
+    bench.send("other", "A", due_in_ms=20)
+    with pytest.raises(DueError):
+        bench.later(10)
+    bench.later(10)
+    assert bench.pending("other") == "A"
 
 
 def test_a_queue_deleted_while_its_messages_become_due_leaves_nothing_behind():

@@ -198,11 +198,19 @@ class Schedule(Timer):
             return
         work = PhasedJob(self._jobs, self._make_pending(self._clock.wall_ms(), self._steady_ms()))
         if not work.step():
-            self._working = True
             self._jobs.add(work)
 
     def _make_pending(self, wall_ms: int, steady_ms: int) -> Iterator[int]:
-        """Makes pending what is due at one moment: first finds all of it, then goes through it from its end."""
+        """Makes pending what is due at one moment; what is due next is made so though a slice raises."""
+        self._working = True
+        try:
+            yield from self._make_all_pending(wall_ms, steady_ms)
+        finally:
+            self._working = False
+            self.arm()
+
+    def _make_all_pending(self, wall_ms: int, steady_ms: int) -> Iterator[int]:
+        """First finds all that is due, then goes through it from its end."""
         due: list[tuple[Queue, int]] = []
         held: dict[int, Queue] = {}
         room = SLOTS_PER_SLICE
@@ -232,8 +240,6 @@ class Schedule(Timer):
         self._log.close()
         for queue in held.values():
             self._dispatcher.resume(queue)
-        self._working = False
-        self.arm()
 
     def _take_due(self, wall_ms: int, steady_ms: int) -> tuple[Queue, int] | None:
         """The next queue and time that is due; None when nothing more is."""
