@@ -1,5 +1,7 @@
 """Dead letters: who becomes one, where they go, what they carry (ACK-4)."""
 
+from dataclasses import replace
+
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
@@ -274,6 +276,24 @@ def test_nothing_leaves_for_a_queue_of_the_wanted_name_on_a_foreign_address(expi
     else:
         fail(bench, "q")
     assert (bench.pending("DLQ.q"), bench.pending("DLQ"), bench.pending("q")) == ("", "A", "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "kept"),
+    [
+        ({}, ("A", "")),
+        ({"enabled": False}, ("", "A")),
+        ({"purge_on_no_consumers": True}, ("", "A")),
+        ({"durable": False}, ("", "A")),
+    ],
+)
+def test_a_queue_of_the_wanted_name_that_no_message_may_enter_takes_no_dead_letter(
+    closed: dict[str, bool], kept: tuple[str, str]
+):
+    bench = individual((anycast("q"), replace(anycast("DLQ.q"), **closed), anycast("DLQ")))
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert (bench.pending("DLQ.q"), bench.pending("DLQ")) == kept
 
 
 def test_a_queue_whose_dead_letters_would_have_its_own_name_does_not_get_them_back():

@@ -29,7 +29,7 @@ SUSPENSION: Final = 4
 """Why a queue delivers nothing (`Queue.suspended`)."""
 
 
-# Why no message may enter a queue (`Queue.no_entry`), with the remedy.
+# Why no message may enter a queue, with the remedy.
 DISABLED: Final = "it is disabled; enable it with `delosmq queue enable {queue}`"
 WITHOUT_CONSUMERS: Final = (
     "it takes messages only while it has a consumer (purge-on-no-consumers); start a consumer, or switch that off with"
@@ -60,8 +60,7 @@ class QueueTraits:
         prioritized: the priority of a message decides its place (``prioritized-messages``).
         advisory_for_consumed: what is acknowledged in it is told.
         record_before_delivery: each delivery is recorded before the message leaves.
-        conditional: not every message that reaches its address enters it: it has a filter, or `Queue.no_entry` may be
-            true of it.
+        conditional: not every message that reaches its address enters it.
         needs_rules: its messages are never simply delivered in turn.
     """
 
@@ -69,7 +68,7 @@ class QueueTraits:
         self.prioritized: bool = address.prioritized_messages and not own.name.startswith(INTERNAL_PREFIX)
         self.advisory_for_consumed: bool = address.advisory_for_consumed
         self.record_before_delivery: bool = address.persist_delivery_count_before_delivery
-        self.conditional: bool = own.filter != "" or not own.enabled or in_force.purge_on_no_consumers
+        self.conditional: bool = own.filter != "" or no_entry(own, in_force, is_used=False) != ""
         self.needs_rules: bool = (
             in_force.exclusive
             or in_force.non_destructive
@@ -79,6 +78,13 @@ class QueueTraits:
             or address.strict_order_dispatch
             or address.time_before_dispatch_starts > 0
         )
+
+
+def no_entry(own: QueueSettings, in_force: ResolvedSettings, *, is_used: bool) -> str:
+    """See `Queue.no_entry`. `QueueTraits` asks for a queue that is not in use: every reason holds of that."""
+    if not own.enabled:
+        return DISABLED
+    return WITHOUT_CONSUMERS if in_force.purge_on_no_consumers and not is_used else ""
 
 
 class Queue:
@@ -199,13 +205,11 @@ class Queue:
 
     def no_entry(self) -> str:
         """Why no message may enter it now, whatever it is, and the remedy, with ``{queue}`` for its name; "" when
-        messages may. A reason that is new here belongs to `QueueTraits.conditional` as well.
+        messages may.
 
         Source: Artemis, QueueImpl.route, which sends and retroactive addresses ask alike.
         """
-        if not self.settings.enabled:
-            return DISABLED
-        return WITHOUT_CONSUMERS if self.in_force.purge_on_no_consumers and not self.holders else ""
+        return no_entry(self.settings, self.in_force, is_used=len(self.holders) > 0)
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Puts new settings into force; what is unset comes from the address (RING-3)."""
