@@ -402,19 +402,20 @@ class Log:
             " file behind it; nothing is lost: free some space or consume messages, then send it again",
         )
 
-    def append(self, message: Message, holders: list[QueueRecords]) -> None:
+    def append(self, message: Message, alone: QueueRecords | None, queue_ids: list[int]) -> None:
         """Gives a routed message its number, and records it.
 
         Args:
-            holders: of the queues of the store that hold it; none when it is not stored.
+            alone: of the one queue of the store that holds it; None when several do, or it is not stored.
+            queue_ids: of several. Nearly every message has one queue: it gets by without a list.
         """
         sequence = self.take_ids(1)
         message.message_id = MessageId(sequence)
         message.sequence = sequence
-        if len(holders) == 1:
-            self.store(message, holders[0].stored(message), 1)
-        elif holders:
-            self.store(message, encode_stored(message, [holder.queue_id for holder in holders]), len(holders))
+        if alone is not None:
+            self.store(message, alone.stored(message), 1)
+        elif queue_ids:
+            self.store(message, encode_stored(message, queue_ids), len(queue_ids))
 
     def store(self, message: Message, meta: bytes, references: int) -> None:
         """Records a message that so many queues of the store hold; its home is known once the batch is closed."""

@@ -129,7 +129,7 @@ class QueueRecords:
     """Encodes the most frequent records of one queue, which have much in common."""
 
     def __init__(self, queue_id: int) -> None:
-        self.queue_id = queue_id
+        self._queue_id = queue_id
         self._acknowledged: bytes = _pack_removed_front(REMOVED, VERSION, ACKNOWLEDGED, queue_id, 1)
         # The end of the last STORED record: the same for all that one user sends to one address by one protocol.
         self._stored: bytes = _pack_stored_tail(1, 0, 0, 0, 0, DURABLE_FLAG, queue_id)
@@ -140,7 +140,7 @@ class QueueRecords:
     def stored(self, message: Message) -> bytes:
         """`encode_stored` of a durable message that this queue alone holds: what nearly every message is."""
         if _has_sections(message):
-            return encode_stored(message, [self.queue_id])
+            return encode_stored(message, [self._queue_id])
         if message.address != self._address or message.user != self._user or message.protocol != self._protocol:
             self._keep_end(message)
         return (
@@ -162,14 +162,14 @@ class QueueRecords:
         address = message.address.encode()
         protocol = message.protocol.encode()
         user = message.user.encode()
-        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, self.queue_id)
+        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, self._queue_id)
         self._stored = b"".join((fixed, address, protocol, user))
 
     def removed(self, slot: Slot, reason: int) -> bytes:
         """`encode_removed` of one reference, the most frequent record of all."""
         front = self._acknowledged
         if reason != ACKNOWLEDGED:
-            front = _pack_removed_front(REMOVED, VERSION, reason, self.queue_id, 1)
+            front = _pack_removed_front(REMOVED, VERSION, reason, self._queue_id, 1)
         return _pack_removed_one(front, slot.sequence)
 
 

@@ -20,7 +20,7 @@ from delosmq.model.ids import MessageId
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED
 
-NOT_STORED: Final[list[QueueRecords]] = []
+NO_QUEUE_IDS: Final[list[int]] = []
 
 
 class RoutedMessage:
@@ -103,9 +103,13 @@ class Enqueuer:
             message.due_at_ms = due_at_ms = 0
         if message.expires_at_ms:
             self._expiry_times.note(message.expires_at_ms)
-        self._log.append(
-            message, [queue.records for queue in queues if queue.settings.durable] if durable else NOT_STORED
-        )
+        alone: QueueRecords | None = None
+        queue_ids = NO_QUEUE_IDS
+        if durable and len(queues) > 1:
+            queue_ids = [int(queue.id) for queue in queues if queue.settings.durable]
+        elif durable and queues[0].settings.durable:
+            alone = queues[0].records
+        self._log.append(message, alone, queue_ids)
         for queue in queues:
             slot = queue.add(message, durable and queue.settings.durable)
             if due_at_ms:

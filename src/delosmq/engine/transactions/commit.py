@@ -117,8 +117,7 @@ class Commit:
         while at < len(transaction.acks):
             yield NEXT_TICK
             at = commit_steps.end_acks(transaction, at)
-        yield NEXT_TICK
-        at = commit_steps.end_ids(transaction, 0)
+        at = 0
         while at < len(transaction.duplicate_ids):
             yield NEXT_TICK
             at = commit_steps.end_ids(transaction, at)
