@@ -7,16 +7,19 @@ import random
 import secrets
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Final
+from weakref import WeakSet
 
 from delosmq.client.errors import foreign_loop, not_connected_in_time, unreachable
 from delosmq.client.urls import BrokerAddress, ConnectionPlan, FailoverOptions
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
-from delosmq.sessions.client_errors import ClientError, ConnectionLostError, TimedOutError
+from delosmq.sessions.client_errors import ClientError, ConnectionLostError, IllegalStateError, TimedOutError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.connection import OpenWireClient
 from delosmq.sessions.openwire.client.handshake import ClientIdentity
@@ -29,14 +32,21 @@ _MS_PER_S: Final = 1_000
 _numbers: Final = count(1)
 
 
-class LocalClock(Clock):
-    """The clocks of this process."""
+class LinkClock(Clock):
+    """The clocks of this process.
+
+    Attributes:
+        ahead_ns: by which they are ahead of it, as those of a broker under test are.
+    """
+
+    def __init__(self) -> None:
+        self.ahead_ns = 0
 
     def wall_ms(self) -> WallMs:
-        return WallMs(time.time_ns() // 1_000_000)
+        return WallMs((time.time_ns() + self.ahead_ns) // 1_000_000)
 
     def monotonic_ns(self) -> MonotonicNs:
-        return MonotonicNs(time.monotonic_ns())
+        return MonotonicNs(time.monotonic_ns() + self.ahead_ns)
 
 
 class LocalRandom(Random):
@@ -75,6 +85,7 @@ class Link(ClientEvents):
         room: clear while the socket takes no more, and while there is none.
         error: why the connection is over; None while it is not, and when it was closed.
         on_error: hears of what fails without a caller that waits, and why the connection is over if it was not closed.
+        port: of the broker that it was connected to last.
     """
 
     def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
@@ -82,6 +93,8 @@ class Link(ClientEvents):
         self.room = asyncio.Event()
         self.error: ClientError | None = None
         self.on_error: asyncio.Queue[ClientError] = asyncio.Queue()
+        self.port = 0
+        self._clock = LinkClock()
         self._plan = plan
         self._identity = _identity(plan)
         self._context = context
@@ -94,10 +107,12 @@ class Link(ClientEvents):
         self._closing: asyncio.Task[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._begin()
+        with _links_lock:
+            _links.add(self)
 
     def _begin(self) -> None:
         """Nothing was agreed on with any broker yet."""
-        self.machine = OpenWireClient(self, self._plan.options, self._identity, LocalClock(), LocalRandom())
+        self.machine = OpenWireClient(self, self._plan.options, self._identity, self._clock, LocalRandom())
         self.error = None
         self._gone.clear()
         self._no_socket.set()
@@ -195,6 +210,9 @@ class Link(ClientEvents):
         self._socket = opened
         self._transport = transport
         self._no_socket.clear()
+        self.port = address.port
+        self._clock.ahead_ns = max(self._clock.ahead_ns, _ahead_ns.get(address.port, 0))
+        self._cancel_timer()  # `flush` sets it by that clock
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, address.transport.tcp_no_delay)
@@ -296,12 +314,19 @@ class Link(ClientEvents):
             self._cancel_timer()
             if due:
                 self._timer_at = due
-                delay_s = max(0.0, (due - time.monotonic_ns()) / _NS_PER_S)
+                delay_s = max(0.0, (due - self._clock.monotonic_ns()) / _NS_PER_S)
                 self._timer = self.loop.call_later(delay_s, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
         self._timer_at = 0
+        self.machine.handle_timer()
+        self.flush()
+
+    def turn_clock(self, ahead_ns: int) -> None:
+        """Has what became due happen now, and counts the broker as heard of. In the loop."""
+        self._clock.ahead_ns = max(self._clock.ahead_ns, ahead_ns)
+        self.machine.receive(b"")
         self.machine.handle_timer()
         self.flush()
 
@@ -377,6 +402,30 @@ class Link(ClientEvents):
             self.on_error.put_nowait(error)
         if self._transport is not None and error is not None:
             self._transport.close()
+
+
+_links: Final[WeakSet[Link]] = WeakSet()
+_links_lock: Final = threading.Lock()
+_ahead_ns: Final[dict[int, int]] = {}
+
+
+def turn_clocks(port: int, ahead_ns: int) -> None:
+    """Has the connections to a broker's port, those there are and those to come, be so far ahead of the machine's
+    clocks, as a broker under test is; 0 ends that for those to come. What becomes due by it happens before anything
+    that the caller asks of them next."""
+    if not ahead_ns:
+        _ahead_ns.pop(port, None)
+        return
+    _ahead_ns[port] = ahead_ns
+    with _links_lock:
+        links = [link for link in _links if link.port == port and link.is_open()]
+    for link in links:
+        try:
+            link.check_loop()
+        except IllegalStateError:
+            link.soon(partial(link.turn_clock, ahead_ns))
+        else:
+            link.turn_clock(ahead_ns)
 
 
 def _identity(plan: ConnectionPlan) -> ClientIdentity:

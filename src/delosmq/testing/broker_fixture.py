@@ -7,9 +7,10 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from delosmq.embedded.broker import Broker
+from delosmq.embedded.broker_thread import BrokerThread
 from delosmq.model.errors import MisuseError
 from delosmq.model.settings import BrokerSettings
 from delosmq.storage.journal.files import Files
@@ -53,6 +54,7 @@ class BrokerFixture(Broker, TimeKeeper):
         self._clock = self.clock
         self._files: SyncedFiles | None = None
         self._is_silent = False
+        self._turned = False
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -170,6 +172,7 @@ class BrokerFixture(Broker, TimeKeeper):
         A journal stays."""
         self.stop()
         self.clock.reset()
+        self._turned = False
         self.start()
 
     def _begin_call(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -190,10 +193,31 @@ class BrokerFixture(Broker, TimeKeeper):
     # -- for the clock -----------------------------------------------------------------------------------------------
 
     def turn(self, ns: int, *, silent_clients: bool) -> None:
+        self._turned = True
         if self._life is None:
             self.clock.jump(ns)
         else:
             self.call(self.clock.pass_time(ns, silent_clients=silent_clients), timeout_s=None)
+            self._turn_clients()
+
+    def _turn_clients(self) -> None:
+        """Those of `delosmq.client` in this process go as the broker's clock, once that was turned."""
+        if self._turned:
+            from delosmq.client.link import turn_clocks  # tests with other clients load none of it
+
+            for port in self._kept_ports.values():
+                turn_clocks(port, 0 if self._life is None else self.clock.ahead_ns)
+
+    def _begun(self, life: BrokerThread) -> Self:
+        super()._begun(life)
+        self._turn_clients()
+        return self
+
+    def _ended(self, life: BrokerThread) -> None:
+        try:
+            super()._ended(life)
+        finally:
+            self._turn_clients()  # a broker of another test may get the port
 
     async def settle(self) -> None:
         ticker = self.composed.ticker

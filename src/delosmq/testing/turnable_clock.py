@@ -116,6 +116,11 @@ class TurnableClock(ServerClock):
     def monotonic_ns(self) -> MonotonicNs:
         return MonotonicNs(self._monotonic_ns())
 
+    @property
+    def ahead_ns(self) -> int:
+        """Of the machine's."""
+        return self._monotonic_ns() - time.monotonic_ns()
+
     def call_at(self, loop: asyncio.AbstractEventLoop, due: MonotonicNs, callback: Callable[[], object]) -> Appointment:
         if loop is not self._loop:
             # What an earlier run of the broker wanted is over.

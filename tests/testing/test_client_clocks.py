@@ -1,0 +1,73 @@
+"""Turning a broker's clock turns those of the clients in the same process: redelivery delays and lives of messages."""
+
+import delosmq
+from delosmq.client import AckMode, ClientConnection
+from delosmq.client.aio import connect as connect_async
+from delosmq.testing import BrokerFixture
+
+WAIT_S = 10.0
+FIVE_MINUTES = "jms.redeliveryPolicy.initialRedeliveryDelay=300000&jms.redeliveryPolicy.redeliveryDelay=300000"
+
+
+def connect(broker: BrokerFixture, options: str = FIVE_MINUTES) -> ClientConnection:
+    return delosmq.connect(f"{broker.openwire_url}?{options}", user=broker.user, password=broker.password)
+
+
+def test_a_message_rolled_back_comes_again_after_its_delay(broker: BrokerFixture) -> None:
+    with connect(broker) as connection, connection.create_session(AckMode.TRANSACTED) as session:
+        connection.send("orders", "tea")
+        consumer = session.create_consumer("orders")
+        assert consumer.receive(WAIT_S) is not None
+        session.rollback()
+        broker.clock.advance(minutes=4, seconds=59)
+        assert consumer.receive(0) is None
+        broker.clock.advance(seconds=1)
+        again = consumer.receive(0)
+        assert again is not None
+        assert again.delivery_count == 2
+        session.commit()
+
+
+async def test_so_does_one_of_a_client_in_the_loop_of_the_test(broker: BrokerFixture) -> None:
+    url = f"{broker.openwire_url}?{FIVE_MINUTES}"
+    async with connect_async(url, user=broker.user, password=broker.password) as connection:
+        await connection.send("orders", "tea")
+        async with await connection.create_session(AckMode.TRANSACTED) as session:
+            consumer = await session.create_consumer("orders")
+            assert await consumer.receive(WAIT_S) is not None
+            await session.rollback()
+            broker.clock.advance(minutes=5)
+            assert await consumer.receive(0) is not None
+            await session.commit()
+
+
+def test_the_broker_is_not_taken_for_silent(broker: BrokerFixture) -> None:
+    with connect(broker, "wireFormat.maxInactivityDuration=30000") as connection:
+        broker.clock.advance(hours=1)
+        connection.send("orders", "tea")
+        assert not connection.closed
+    broker.queue("orders").assert_has(messages=1)
+
+
+def test_a_later_connection_has_the_brokers_time(durable_broker: BrokerFixture) -> None:
+    durable_broker.clock.advance(days=1)
+    for _ in range(2):
+        with connect(durable_broker) as connection:
+            connection.send("orders", "tea", time_to_live_ms=60_000)
+        (tea,) = durable_broker.queue("orders").messages
+        assert abs(durable_broker.clock.now.timestamp() - tea.timestamp_ms / 1_000) < 60
+        durable_broker.stop()
+        durable_broker.clock.advance(minutes=2)
+        durable_broker.start()
+
+
+def test_a_new_broker_has_the_right_time_and_so_have_its_clients(broker: BrokerFixture) -> None:
+    broker.clock.advance(days=1)
+    with connect(broker) as connection:
+        connection.send("orders", "tea")
+    broker.reset()
+    with connect(broker) as connection:
+        connection.send("orders", "tea", time_to_live_ms=60_000)
+        broker.queue("orders").assert_has(messages=1)
+        broker.clock.advance(minutes=2)
+        broker.queue("orders").wait_for(messages=0)
