@@ -1,8 +1,10 @@
-"""A client that is made of one socket."""
+"""A client that is made of one socket, and runs of pytest."""
 
 import socket
 from types import TracebackType
 from typing import Self
+
+import pytest
 
 import delosmq
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
@@ -77,3 +79,9 @@ class StompPeer:
         except ConnectionError:
             return True
         return True
+
+
+def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """A run of pytest in a process of its own, with all plugins that are installed, and warnings as errors."""
+    quiet = ("-W", "error", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function")
+    return pytester.runpytest_subprocess(*quiet, *arguments)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from delosmq.testing import plugin
+from tests.testing.support import run_pytest
 
 pytest_plugins = ["pytester"]
 
@@ -52,12 +53,6 @@ def test_pytest_has_the_marks_that_the_plugin_takes_back(pytestconfig: pytest.Co
     assert isinstance(vars(pytestconfig.pluginmanager.rewrite_hook)["_must_rewrite"], set)
 
 
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """A run of pytest in a process of its own, with all plugins that are installed, and warnings as errors."""
-    quiet = ("-W", "error", "-p", "no:cacheprovider", "-o", "asyncio_default_fixture_loop_scope=function")
-    return pytester.runpytest_subprocess(*quiet, *arguments)
-
-
 def test_fixtures_are_found_without_configuration(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         SEND_AND_WAIT
@@ -91,9 +86,10 @@ class TestOneOfTheModule:
         send(module_broker, "one pot")
         TestOneOfTheModule.url = module_broker.stomp_url
 
-    def test_second(self, module_broker):
-        assert module_broker.queue("tea").texts == ["one pot"]
+    def test_second(self, module_broker, whole_module_broker):
+        assert not module_broker.queue("tea").exists
         assert module_broker.stomp_url == self.url
+        assert module_broker is whole_module_broker
 
 
 class TestOneOfTheSession:
@@ -114,7 +110,7 @@ async def test_in_a_running_loop(broker):
     await broker.queue("tea").wait_for_async(messages=1)
 """
     )
-    run(pytester, "-p", "no:randomly", "-o", "asyncio_mode=auto").assert_outcomes(passed=9)
+    run_pytest(pytester, "-p", "no:randomly", "-o", "asyncio_mode=auto").assert_outcomes(passed=9)
 
 
 def test_they_work_in_several_processes(pytester: pytest.Pytester) -> None:
@@ -128,9 +124,15 @@ import pytest
 def test_one(broker, session_broker, number):
     send(broker, "one pot")
     send(session_broker, "one pot")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_client(broker_client, broker, number):
+    broker_client.send("tea", "one pot")
+    broker.queue("tea").assert_has(messages=1)
 """
     )
-    run(pytester, "-n", "2").assert_outcomes(passed=8)
+    run_pytest(pytester, "-n", "2").assert_outcomes(passed=12)
 
 
 def test_a_suite_says_how_its_brokers_are(pytester: pytest.Pytester) -> None:
@@ -150,7 +152,7 @@ def test_one(broker, session_broker):
     assert (broker.user, broker.password, session_broker.user) == ("app", "tea", "app")
 """
     )
-    run(pytester).assert_outcomes(passed=1)
+    run_pytest(pytester).assert_outcomes(passed=1)
 
 
 def test_a_failure_says_what_is_in_the_queue(pytester: pytest.Pytester) -> None:
@@ -162,7 +164,7 @@ def test_one(broker):
     broker.queue("tea").assert_has(messages=2)
 """
     )
-    found = run(pytester)
+    found = run_pytest(pytester)
     found.assert_outcomes(failed=1)
     found.stdout.fnmatch_lines(["E*queue 'tea' does not have messages=2; it has messages=1*", "E*'one pot'"])
     assert "queue_view.py" not in found.stdout.str()

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from delosmq.embedded.broker import Broker
 from delosmq.embedded.broker_thread import BrokerThread
@@ -17,6 +17,10 @@ from delosmq.storage.journal.files import Files
 from delosmq.testing.queue_view import QueueView, on_broker
 from delosmq.testing.synced_files import SyncedFiles
 from delosmq.testing.turnable_clock import TimeKeeper, TurnableClock
+
+if TYPE_CHECKING:
+    from delosmq.client import ClientConnection
+    from delosmq.client.aio import Connecting
 
 T = TypeVar("T")
 CRASH: Final = "DMQ7204"
@@ -55,6 +59,26 @@ class BrokerFixture(Broker, TimeKeeper):
         self._files: SyncedFiles | None = None
         self._is_silent = False
         self._turned = False
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    def connect(self, url: str | None = None, *, client_id: str = "") -> "ClientConnection":
+        """A blocking connection with the broker's user and password, which delivers messages; close it, or make it in a
+        with block.
+
+        Args:
+            url: None for `openwire_url`; with options or ``failover:`` for clients that need them.
+            client_id: needed by durable subscriptions.
+        """
+        from delosmq.client import connect
+
+        return connect(url or self.openwire_url, user=self.user, password=self.password, client_id=client_id)
+
+    def connect_async(self, url: str | None = None, *, client_id: str = "") -> "Connecting":
+        """The same for asyncio: ``async with broker.connect_async() as client``."""
+        from delosmq.client import aio
+
+        return aio.connect(url or self.openwire_url, user=self.user, password=self.password, client_id=client_id)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
