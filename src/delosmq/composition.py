@@ -27,7 +27,7 @@ from delosmq.server.client_audit import ClientAudit
 from delosmq.server.clock import Appointment, ServerClock, SystemClock
 from delosmq.server.connection import Connection
 from delosmq.server.dead_letter_log import DeadLetterLog
-from delosmq.server.listener import Listener, Server, bind
+from delosmq.server.listener import Listener, Server, bind, local_acceptor
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.server_parts import ServerParts
@@ -182,6 +182,8 @@ class ComposedBroker(Host):
 
     Args:
         clock: None for those of the machine.
+        local_name: by which clients of this process find it; "" when they don't.
+        ports: False opens none for the acceptors.
 
     Attributes:
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
@@ -197,6 +199,8 @@ class ComposedBroker(Host):
         logger: logging.Logger,
         events: EngineEvents | None = None,
         clock: ServerClock | None = None,
+        local_name: str = "",
+        ports: bool = True,
     ) -> None:
         self.settings = settings
         self.logger = logger
@@ -237,6 +241,8 @@ class ComposedBroker(Host):
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._events = GateEvents(self.broker, self.gate)
+        self._local_name = local_name
+        self._acceptors = settings.acceptors if ports else ()
         self._http_bind = http
         self._http_socket: socket.socket | None = None
         self._http: HttpServer | None = None
@@ -274,7 +280,7 @@ class ComposedBroker(Host):
         """Serves the protocols; the HTTP interface follows with `start_http`.
 
         Raises:
-            LimitError: a port can't be had.
+            LimitError: a port or the name within the process can't be had.
         """
         loop = asyncio.get_running_loop()
         self._ticker = Ticker(loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal)
@@ -295,7 +301,9 @@ class ComposedBroker(Host):
         self._dead_letter_log.begin(self.logger)
         self._client_audit.begin(self.logger)
         self._slow_readers = parts.slow_readers
-        self._server.bind(self.settings.acceptors)
+        self._server.bind(self._acceptors)
+        if self._local_name:
+            self._server.listen_in_process(local_acceptor(self.settings.acceptors), self._local_name)
         if self._http_bind is not None:
             # Before the first client is served: a port in use must stop the start, not a running broker.
             self._http_socket = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
@@ -305,6 +313,8 @@ class ComposedBroker(Host):
         self._look_at_leases_later(loop)
         for listener in self._server.listeners:
             acceptor = listener.acceptor
+            if not listener.port:
+                continue
             self.logger.info(
                 f"DMQ6010: acceptor '{acceptor.name}' listens on {acceptor.host}:{listener.port} for "
                 f"{', '.join(acceptor.protocols)}{'' if acceptor.tls is None else ' with TLS'}"
@@ -352,7 +362,7 @@ class ComposedBroker(Host):
     @property
     def ports(self) -> dict[str, int]:
         """The port of each acceptor by its name."""
-        return {listener.acceptor.name: listener.port for listener in self.listeners}
+        return {listener.acceptor.name: listener.port for listener in self.listeners if listener.port}
 
     @property
     def http_url(self) -> str:

@@ -7,6 +7,7 @@ ALLOWED = ("delosmq.client", "delosmq.model", "delosmq.wire.openwire", "delosmq.
 PACKAGES = {
     "delosmq",
     "delosmq.version",
+    "delosmq.in_process",
     "delosmq.wire",
     "delosmq.wire.decoder",
     "delosmq.wire.first_bytes",

@@ -81,6 +81,14 @@ def unreachable(peer: str, why: str) -> ConnectionLostError:
     )
 
 
+def no_local_broker(name: str, there: list[str]) -> ConnectionLostError:
+    known = f"there are: {', '.join(there)}" if there else "there is none at all"
+    return ConnectionLostError(
+        "DMQ9072",
+        f"no broker of this process is named '{name}'; {known}. Start it first, and connect to its vm_url.",
+    )
+
+
 def not_connected_in_time(peer: str, timeout_s: float) -> TimedOutError:
     return TimedOutError(
         "DMQ9064",

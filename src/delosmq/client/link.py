@@ -15,8 +15,9 @@ from itertools import count
 from typing import Final
 from weakref import WeakSet
 
-from delosmq.client.errors import foreign_loop, not_connected_in_time, unreachable
-from delosmq.client.urls import BrokerAddress, ConnectionPlan, FailoverOptions
+from delosmq import in_process
+from delosmq.client.errors import foreign_loop, no_local_broker, not_connected_in_time, unreachable
+from delosmq.client.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
 from delosmq.sessions.client_errors import ClientError, ConnectionLostError, IllegalStateError, TimedOutError
@@ -85,7 +86,7 @@ class Link(ClientEvents):
         room: clear while the socket takes no more, and while there is none.
         error: why the connection is over; None while it is not, and when it was closed.
         on_error: hears of what fails without a caller that waits, and why the connection is over if it was not closed.
-        port: of the broker that it was connected to last.
+        place: port or name of the broker that it was connected to last.
     """
 
     def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
@@ -93,7 +94,7 @@ class Link(ClientEvents):
         self.room = asyncio.Event()
         self.error: ClientError | None = None
         self.on_error: asyncio.Queue[ClientError] = asyncio.Queue()
-        self.port = 0
+        self.place: int | str = 0
         self._clock = LinkClock()
         self._plan = plan
         self._identity = _identity(plan)
@@ -196,22 +197,26 @@ class Link(ClientEvents):
         self.room.set()
 
     async def _connect(self, address: BrokerAddress) -> None:
-        context = self._context
-        if context is None:
-            context = tls_context(address)
         opened = _Socket(self)
-        transport, _ = await self.loop.create_connection(
-            lambda: opened,
-            address.host,
-            address.port,
-            ssl=context,
-            server_hostname=address.host if context is not None else None,
-        )
+        if address.scheme == LOCAL:
+            broker = in_process.find(address.host)
+            if broker is None:
+                raise no_local_broker(address.host, in_process.names())
+            transport: asyncio.Transport = broker.connect(opened)
+        else:
+            context = tls_context(address) if self._context is None else self._context
+            transport, _ = await self.loop.create_connection(
+                lambda: opened,
+                address.host,
+                address.port,
+                ssl=context,
+                server_hostname=address.host if context is not None else None,
+            )
         self._socket = opened
         self._transport = transport
         self._no_socket.clear()
-        self.port = address.port
-        self._clock.ahead_ns = max(self._clock.ahead_ns, _ahead_ns.get(address.port, 0))
+        self.place = address.port or address.host
+        self._clock.ahead_ns = max(self._clock.ahead_ns, _ahead_ns.get(self.place, 0))
         self._cancel_timer()  # `flush` sets it by that clock
         connected = transport.get_extra_info("socket")
         if connected is not None:
@@ -406,19 +411,19 @@ class Link(ClientEvents):
 
 _links: Final[WeakSet[Link]] = WeakSet()
 _links_lock: Final = threading.Lock()
-_ahead_ns: Final[dict[int, int]] = {}
+_ahead_ns: Final[dict[int | str, int]] = {}
 
 
-def turn_clocks(port: int, ahead_ns: int) -> None:
-    """Has the connections to a broker's port, those there are and those to come, be so far ahead of the machine's
-    clocks, as a broker under test is; 0 ends that for those to come. What becomes due by it happens before anything
-    that the caller asks of them next."""
+def turn_clocks(place: int | str, ahead_ns: int) -> None:
+    """Has the connections to a broker's port, or to its name in this process, those there are and those to come, be so
+    far ahead of the machine's clocks, as a broker under test is; 0 ends that for those to come. What becomes due by it
+    happens before anything that the caller asks of them next."""
     if not ahead_ns:
-        _ahead_ns.pop(port, None)
+        _ahead_ns.pop(place, None)
         return
-    _ahead_ns[port] = ahead_ns
+    _ahead_ns[place] = ahead_ns
     with _links_lock:
-        links = [link for link in _links if link.port == port and link.is_open()]
+        links = [link for link in _links if link.place == place and link.is_open()]
     for link in links:
         try:
             link.check_loop()

@@ -15,6 +15,8 @@ from delosmq.sessions.openwire.client.options import (
 )
 
 DEFAULT_PORTS: Final = {"tcp": 61616, "ssl": 61617}
+LOCAL: Final = "vm"
+"""The scheme of brokers in this process."""
 MAX_PREFETCH: Final = 32767
 
 _JMS: Final = "jms."
@@ -50,7 +52,11 @@ class TransportOptions:
 
 @dataclass(frozen=True)
 class BrokerAddress:
-    """Where a broker is."""
+    """Where a broker is.
+
+    Attributes:
+        host: of one in this process, its name.
+    """
 
     scheme: str
     host: str
@@ -58,6 +64,8 @@ class BrokerAddress:
     transport: TransportOptions = TransportOptions()
 
     def __str__(self) -> str:
+        if self.scheme == LOCAL:
+            return f"{LOCAL}://{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
@@ -175,11 +183,14 @@ def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
         port = split.port
     except ValueError as error:
         raise wrong_url(shown, f"{error}.") from None
-    if split.scheme not in DEFAULT_PORTS:
-        near = nearest(split.scheme, DEFAULT_PORTS)
+    if split.scheme not in (*DEFAULT_PORTS, LOCAL):
+        near = nearest(split.scheme, (*DEFAULT_PORTS, LOCAL))
         meant = f"did you mean {near}://?" if near else "write tcp://host:port, or ssl://host:port for TLS."
         raise wrong_url(shown, f"the scheme '{split.scheme}' is not known; {meant}")
-    if not split.hostname:
+    if split.scheme == LOCAL:
+        if not split.netloc:
+            raise wrong_url(shown, f"it names no broker; write {LOCAL}://NAME, as vm_url of the broker says.")
+    elif not split.hostname:
         raise wrong_url(shown, f"it names no host; write {split.scheme}://host:{DEFAULT_PORTS[split.scheme]}.")
     if split.username is not None or split.password is not None:
         raise wrong_url(f"{split.scheme}://...", "it holds a user; say user= and password=, or jms.userName= in it.")
@@ -188,7 +199,10 @@ def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
     texts = parameters(shown, split.query)
     _refuse_unknown(shown, texts, ())
     transport = {name: text for name, text in texts.items() if _is_transport(name)}
-    address = BrokerAddress(split.scheme, split.hostname, port or DEFAULT_PORTS[split.scheme])
+    if split.scheme == LOCAL:
+        address = BrokerAddress(LOCAL, split.netloc, 0)
+    else:
+        address = BrokerAddress(split.scheme, split.hostname or "", port or DEFAULT_PORTS[split.scheme])
     placed = replace(address, transport=_transport(shown, address.transport, transport))
     return placed, {name: text for name, text in texts.items() if name not in transport}
 

@@ -1,7 +1,9 @@
 """The arguments of `Broker`: checked, and made into settings."""
 
 import inspect
+import itertools
 import logging
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +31,8 @@ DEAD_LETTERS: Final = "DLQ"
 # Three of them lie ready from the start: 64 MiB each, as under `delosmq run`, would be much for a test.
 EMBEDDED_SEGMENT_BYTES: Final = 16 * MIB
 LARGEST_PORT: Final = 65535
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
+_numbers: Final = itertools.count(1)
 _WRONG_ARGUMENT: Final = "DMQ6025"
 
 
@@ -146,6 +150,30 @@ def _check_port(argument: str, port: object) -> None:
         raise ConfigurationError(
             _WRONG_ARGUMENT, f"{argument} of Broker is {port!r}; it must be a port from 0 to {LARGEST_PORT}"
         )
+
+
+def check_no_ports(ports: dict[str, int | None]) -> None:
+    """Refuses a port for a broker that is to have none."""
+    for name, port in ports.items():
+        if port:
+            raise ConfigurationError(
+                _WRONG_ARGUMENT, f"Broker has both ports=False and {name}={port}; leave out one of them"
+            )
+
+
+def local_name(name: str | None, broker: str) -> str:
+    """The name that clients of this process connect to.
+
+    Args:
+        broker: the broker's name in its settings, which several may have.
+    """
+    if name is None:
+        return f"{_NOT_IN_NAMES.sub('-', broker)}-{next(_numbers)}"
+    if _NOT_IN_NAMES.search(name):
+        raise ConfigurationError(
+            _WRONG_ARGUMENT, f"name of Broker is {name!r}; it must be made of letters, digits, '.', '-' and '_'"
+        )
+    return name
 
 
 def check_http_port(port: object, *, http: bool) -> None:

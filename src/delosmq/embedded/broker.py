@@ -18,7 +18,9 @@ from delosmq.embedded.arguments import (
     check_arguments,
     check_distinct,
     check_http_port,
+    check_no_ports,
     chosen_settings,
+    local_name,
     reachable,
     refuse_instance,
     refuse_unknown,
@@ -57,15 +59,18 @@ class Broker:
         http: False leaves the HTTP interface out (and its libraries unloaded).
         events: hears what the engine does, on the broker's thread.
         accept_loss: start although files of the journal are missing or damaged, without what was in them.
+        name: by which clients of this process find it, ``vm://NAME``; one of its own unless given.
+        ports: False opens none, neither for acceptors nor for HTTP: only clients of this process connect.
 
     Attributes:
         host, user, password: for clients.
+        name: of the broker within this process.
 
     Raises:
         ConfigurationError: at once: an argument, a setting or the broker.xml is wrong. On entering: another broker uses
             the directory.
         StorageError: on entering: the directory's journal is damaged or belongs to another broker.
-        LimitError: on entering: a port is in use.
+        LimitError: on entering: a port or the name is in use.
     """
 
     def __init__(
@@ -82,6 +87,8 @@ class Broker:
         http: bool = True,
         events: EngineEvents | None = None,
         accept_loss: bool = False,
+        name: str | None = None,
+        ports: bool = True,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, Broker.__init__)
@@ -95,8 +102,12 @@ class Broker:
                 "http": (http, bool, "True or False"),
                 "events": (events, EngineEvents | None, "a delosmq.engine.base.events.EngineEvents"),
                 "accept_loss": (accept_loss, bool, "True or False"),
+                "name": (name, str | None, "a text that is not empty; None makes one"),
+                "ports": (ports, bool, "True or False"),
             }
         )
+        if not ports:
+            check_no_ports({"stomp_port": stomp_port, "openwire_port": openwire_port, "http_port": http_port})
         check_http_port(http_port, http=http)
         self.user = user
         self.password = secrets.token_urlsafe(18) if password is None else password
@@ -108,7 +119,9 @@ class Broker:
         journal = "" if self._directory is None else str(self._directory / "journal")
         self._settings = replace(chosen, journal=replace(chosen.journal, directory=journal))
         check_distinct({**{f"acceptor '{one.name}'": one.port for one in self._settings.acceptors}, "HTTP": http_port})
-        self._http_port: int | None = http_port if http else None
+        self._http_port: int | None = http_port if http and ports else None
+        self._has_ports = ports
+        self.name = local_name(name, self._settings.name)
         self.host = reachable(self._settings.acceptors[0].host) if self._settings.acceptors else LOOPBACK
         self._engine_events = events
         self._accept_loss = accept_loss
@@ -140,6 +153,16 @@ class Broker:
         return tcp_url(*self._port_of("OPENWIRE"))
 
     @property
+    def url(self) -> str:
+        """For the Python client: `openwire_url`, or `vm_url` of a broker without ports."""
+        return self.openwire_url if self._has_ports else self.vm_url
+
+    @property
+    def vm_url(self) -> str:
+        """``vm://NAME``: the Python client in this process connects by it without a socket."""
+        return f"vm://{self.name}"
+
+    @property
     def http_port(self) -> int:
         return int(self.http_url.rpartition(":")[2])
 
@@ -148,7 +171,7 @@ class Broker:
         """Base of the HTTP interface, without a slash at its end."""
         url = self._running().http_url
         if not url:
-            raise MisuseError("DMQ6022", "this broker runs without HTTP; leave out http=False")
+            raise MisuseError("DMQ6022", "this broker runs without HTTP; leave out http=False or ports=False")
         return url
 
     def call(self, work: Coroutine[Any, Any, T], *, timeout_s: float | None = CALL_TIMEOUT_S) -> T:
@@ -193,9 +216,12 @@ class Broker:
     def _port_of(self, protocol: str) -> tuple[str, int]:
         composed = self._running()
         for acceptor in composed.settings.acceptors:
-            if protocol in acceptor.protocols:
+            if protocol in acceptor.protocols and acceptor.name in composed.ports:
                 return reachable(acceptor.host), composed.ports[acceptor.name]
-        raise MisuseError("DMQ6021", f"this broker has no acceptor for {protocol}; add one to its settings")
+        raise MisuseError(
+            "DMQ6021",
+            f"this broker has no port for {protocol}; add an acceptor to its settings, or leave out ports=False",
+        )
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -279,6 +305,8 @@ class Broker:
                 accept_loss=self._accept_loss,
                 clock=self._clock,
                 files=self._open_files(),
+                name=self.name,
+                ports=self._has_ports,
             )
             life.begin()
             self._life = life

@@ -73,6 +73,8 @@ class BrokerThread:
         accept_loss: bool,
         clock: ServerClock,
         files: Files | None,
+        name: str,
+        ports: bool,
     ) -> None:
         self.started = OneTimeEvent()
         self.ended = OneTimeEvent()
@@ -87,6 +89,8 @@ class BrokerThread:
         self._accept_loss = accept_loss
         self._clock = clock
         self._files = files
+        self._name = name
+        self._ports = ports
         self._lock: DirectoryLock | None = None
         self._stop: asyncio.Event | None = None
         self._stop_asked = False
@@ -142,6 +146,8 @@ class BrokerThread:
                 logger=logger,
                 events=self._events,
                 clock=self._clock,
+                local_name=self._name,
+                ports=self._ports,
             )
         except BaseException:
             store.close(0.0)

@@ -1,12 +1,16 @@
-"""Acceptors: the sockets we listen on, and the connections that came in by them."""
+"""Acceptors: the sockets we listen on, the name that clients of this process know, and the connections that came in."""
 
 import asyncio
 import errno
 import itertools
 import socket
+from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Final
 
+from delosmq import in_process
 from delosmq.model.errors import BrokerError, LimitError
+from delosmq.model.protocol_names import OPENWIRE
 from delosmq.model.settings import AcceptorSettings
 from delosmq.server.connection import Connection
 from delosmq.server.server_parts import ServerParts
@@ -56,30 +60,40 @@ def _remedy(error: OSError) -> str:
     return f"{error.strerror}; choose another address or port"
 
 
-class Listener:
-    """One acceptor while it runs."""
+class Listener(ABC):
+    """One acceptor while it runs.
 
-    def __init__(self, acceptor: AcceptorSettings, parts: ServerParts, bound: socket.socket) -> None:
+    Attributes:
+        port: 0 when it is no socket.
+    """
+
+    def __init__(self, acceptor: AcceptorSettings, parts: ServerParts, port: int) -> None:
         self.acceptor = acceptor
-        self.port: int = bound.getsockname()[1]
+        self.port = port
         self.connections: dict[Connection, None] = {}
         self._parts = parts
-        self._socket = bound
-        self._server: asyncio.Server | None = None
         self._numbers = itertools.count(1)
-        self._tls = None if acceptor.tls is None else TlsContexts(acceptor, acceptor.tls, parts.log)
         self._empty = asyncio.Event()
         self._empty.set()
 
+    @abstractmethod
     async def start(self) -> None:
-        self._server = await self._parts.loop.create_server(self._new_connection, sock=self._socket, backlog=_BACKLOG)
+        """Begins to accept."""
 
-    def _new_connection(self) -> asyncio.BufferedProtocol:
-        parts = self._parts
-        connection = Connection(self.acceptor, parts, next(self._numbers), opened=self._opened, closed=self._closed)
-        if self._tls is None:
-            return connection
-        return TlsLayer(connection, self.acceptor, self._tls, parts.handshakes, parts.buffer)
+    @abstractmethod
+    def refuse_new(self) -> None:
+        """Stops accepting; connections go on."""
+
+    @abstractmethod
+    async def accept_again(self) -> None:
+        """Takes back `refuse_new`, where it was.
+
+        Raises:
+            LimitError: something else is there now.
+        """
+
+    def _make_connection(self) -> Connection:
+        return Connection(self.acceptor, self._parts, next(self._numbers), opened=self._opened, closed=self._closed)
 
     def _opened(self, connection: Connection) -> bool:
         if 0 <= self.acceptor.connections_allowed <= len(self.connections):
@@ -98,22 +112,6 @@ class Listener:
         for connection in list(self.connections):
             connection.rights_changed()
 
-    def refuse_new(self) -> None:
-        """Stops accepting; connections go on."""
-        if self._server is not None:
-            self._server.close()
-        else:
-            self._socket.close()
-
-    async def accept_again(self) -> None:
-        """Takes back `refuse_new`, on the same port.
-
-        Raises:
-            LimitError: something else has the port now.
-        """
-        self._socket = bind(self.acceptor.host, self.port, f"acceptor '{self.acceptor.name}'")
-        await self.start()
-
     async def drain(self, reason: BrokerError, timeout_s: float) -> None:
         """Ends all connections: each peer is told, and gets what was promised, for at most ``timeout_s``."""
         self.refuse_new()
@@ -125,6 +123,77 @@ class Listener:
             for connection in list(self.connections):
                 connection.abort()
             await self._empty.wait()
+
+
+class SocketListener(Listener):
+    """One with a port."""
+
+    def __init__(self, acceptor: AcceptorSettings, parts: ServerParts, bound: socket.socket) -> None:
+        super().__init__(acceptor, parts, bound.getsockname()[1])
+        self._socket = bound
+        self._server: asyncio.Server | None = None
+        self._tls = None if acceptor.tls is None else TlsContexts(acceptor, acceptor.tls, parts.log)
+
+    async def start(self) -> None:
+        self._server = await self._parts.loop.create_server(self._new_protocol, sock=self._socket, backlog=_BACKLOG)
+
+    def _new_protocol(self) -> asyncio.BufferedProtocol:
+        parts = self._parts
+        connection = self._make_connection()
+        if self._tls is None:
+            return connection
+        return TlsLayer(connection, self.acceptor, self._tls, parts.handshakes, parts.buffer)
+
+    def refuse_new(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        else:
+            self._socket.close()
+
+    async def accept_again(self) -> None:
+        self._socket = bind(self.acceptor.host, self.port, f"acceptor '{self.acceptor.name}'")
+        await self.start()
+
+
+class LocalListener(Listener):
+    """The one for clients of this process: ``vm://NAME``."""
+
+    def __init__(self, acceptor: AcceptorSettings, parts: ServerParts, name: str) -> None:
+        super().__init__(acceptor, parts, 0)
+        self._name = name
+        self._port = in_process.LocalPort(parts.loop, self._accept)
+        self._accepting = False
+
+    async def start(self) -> None:
+        if not in_process.enter(self._name, self._port):
+            raise LimitError(
+                "DMQ6715",
+                f"a broker named '{self._name}' runs in this process already; stop it, or give this one another name=",
+            )
+        self._accepting = True
+
+    def _accept(self, transport: in_process.MemoryTransport) -> None:
+        if not self._accepting:
+            transport.abort()
+            return
+        connection = self._make_connection()
+        transport.attach(connection, connection.receive)
+        connection.connection_made(transport)
+
+    def refuse_new(self) -> None:
+        self._accepting = False
+        in_process.leave(self._name, self._port)
+
+    async def accept_again(self) -> None:
+        await self.start()
+
+
+def local_acceptor(acceptors: tuple[AcceptorSettings, ...]) -> AcceptorSettings:
+    """What clients of this process get: what the first acceptor for OpenWire says, but for sockets."""
+    first = next((one for one in acceptors if OPENWIRE in one.protocols), None)
+    if first is None:
+        return AcceptorSettings("vm", "vm", 0, (OPENWIRE,))
+    return replace(first, name="vm", host="vm", port=0, protocols=(OPENWIRE,), tls=None)
 
 
 class Server:
@@ -144,7 +213,7 @@ class Server:
             for acceptor in acceptors:
                 bound = bind(acceptor.host, acceptor.port, f"acceptor '{acceptor.name}'")
                 try:
-                    self.listeners.append(Listener(acceptor, self._parts, bound))
+                    self.listeners.append(SocketListener(acceptor, self._parts, bound))
                 except LimitError:
                     bound.close()
                     raise
@@ -152,7 +221,16 @@ class Server:
             self.close()
             raise
 
+    def listen_in_process(self, acceptor: AcceptorSettings, name: str) -> None:
+        """Lets clients of this process connect by the broker's name, once started."""
+        self.listeners.append(LocalListener(acceptor, self._parts, name))
+
     async def start(self) -> None:
+        """Begins to accept.
+
+        Raises:
+            LimitError: another broker of this process has the name.
+        """
         for listener in self.listeners:
             await listener.start()
 

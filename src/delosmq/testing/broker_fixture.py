@@ -37,6 +37,8 @@ class BrokerOptions(TypedDict, total=False):
     openwire_port: int | None
     http_port: int
     http: bool
+    name: str | None
+    ports: bool
 
 
 class BrokerFixture(Broker, TimeKeeper):
@@ -67,18 +69,18 @@ class BrokerFixture(Broker, TimeKeeper):
         with block.
 
         Args:
-            url: None for `openwire_url`; with options or ``failover:`` for clients that need them.
+            url: None for `url`; with options or ``failover:`` for clients that need them.
             client_id: needed by durable subscriptions.
         """
         from delosmq.client import connect
 
-        return connect(url or self.openwire_url, user=self.user, password=self.password, client_id=client_id)
+        return connect(url or self.url, user=self.user, password=self.password, client_id=client_id)
 
     def connect_async(self, url: str | None = None, *, client_id: str = "") -> "Connecting":
         """The same for asyncio: ``async with broker.connect_async() as client``."""
         from delosmq.client import aio
 
-        return aio.connect(url or self.openwire_url, user=self.user, password=self.password, client_id=client_id)
+        return aio.connect(url or self.url, user=self.user, password=self.password, client_id=client_id)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -229,8 +231,9 @@ class BrokerFixture(Broker, TimeKeeper):
         if self._turned:
             from delosmq.client.link import turn_clocks  # tests with other clients load none of it
 
-            for port in self._kept_ports.values():
-                turn_clocks(port, 0 if self._life is None else self.clock.ahead_ns)
+            places: list[int | str] = [*self._kept_ports.values(), self.name]
+            for place in places:
+                turn_clocks(place, 0 if self._life is None else self.clock.ahead_ns)
 
     def _begun(self, life: BrokerThread) -> Self:
         super()._begun(life)

@@ -1,0 +1,109 @@
+"""``vm://``: a broker in this process, without a socket."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+import delosmq
+from delosmq.client import AckMode, ClientOptionError, ClientSecurityError, ConnectionLostError, connect
+from delosmq.client.aio import connect as connect_async
+from delosmq.client.urls import BrokerAddress, plan_of
+from delosmq.model.errors import ConfigurationError, LimitError, MisuseError
+from delosmq.testing import BrokerFixture
+from tests.client.support import WAIT_S
+
+
+@pytest.fixture
+def local() -> Iterator[delosmq.Broker]:
+    """A broker without ports."""
+    with delosmq.Broker(name="Tests.local", ports=False) as running:
+        yield running
+
+
+def test_a_broker_is_found_by_its_name(local: delosmq.Broker) -> None:
+    assert local.vm_url == "vm://Tests.local"
+    with connect("vm://Tests.local?jms.useAsyncSend=true", user=local.user, password=local.password) as connection:
+        connection.send("orders", "one pot of tea")
+        connection.send("orders", b"x" * 1_000_000)
+        with connection.create_session(AckMode.CLIENT) as session:
+            consumer = session.create_consumer("orders")
+            received = [consumer.receive(WAIT_S) for _ in range(2)]
+            session.acknowledge()
+        assert [None if one is None else one.body for one in received] == ["one pot of tea", b"x" * 1_000_000]
+        assert list(connection.messages("orders", timeout_s=0)) == []
+    with pytest.raises(MisuseError, match="DMQ6021"):
+        _ = local.openwire_url
+
+
+async def test_asyncio_finds_it_too(local: delosmq.Broker) -> None:
+    async with connect_async(local.vm_url, user=local.user, password=local.password) as connection:
+        await asyncio.gather(*(connection.send("orders", f"{number}") for number in range(100)))
+        found = [message.text async for message in connection.messages("orders", timeout_s=0.2)]
+        assert sorted(found) == sorted(map(str, range(100)))
+
+
+def test_a_name_that_no_broker_has_is_answered_with_those_there_are(local: delosmq.Broker) -> None:
+    with pytest.raises(ConnectionLostError, match="DMQ9072: no broker of this process is named 'other'; there are:"):
+        connect("vm://other", user="u")
+    with pytest.raises(ConnectionLostError, match=r"Tests\.local"):
+        connect("vm://other", user="u")
+    local.stop()
+    with pytest.raises(ConnectionLostError, match="DMQ9072"):
+        connect(local.vm_url)
+    local.start()
+
+
+def test_a_wrong_password_is_refused_as_over_a_socket(local: delosmq.Broker) -> None:
+    with pytest.raises(ClientSecurityError, match="DMQ9020"):
+        connect(local.vm_url, user=local.user, password="wrong")
+
+
+def test_two_brokers_of_one_name_do_not_run_at_once(local: delosmq.Broker) -> None:
+    with pytest.raises(LimitError, match=r"DMQ6715: a broker named 'Tests\.local' runs in this process already"):
+        delosmq.Broker(name="Tests.local", ports=False).start()
+    with delosmq.Broker(ports=False) as one, delosmq.Broker(ports=False) as two:
+        assert one.name != two.name
+
+
+def test_a_connection_by_failover_outlives_the_broker_s_restart(local: delosmq.Broker) -> None:
+    url = f"failover:({local.vm_url})?initialReconnectDelay=1&maxReconnectDelay=5"
+    with connect(url, user=local.user, password=local.password) as connection:
+        session = connection.create_session()
+        consumer = session.create_consumer("orders")
+        local.restart()
+        connection.send("orders", "after")
+        message = consumer.receive(WAIT_S)
+        assert message is not None
+        assert message.text == "after"
+
+
+def test_the_test_kit_s_faults_reach_it() -> None:
+    with BrokerFixture(ports=False) as broker:
+        url = f"failover:({broker.vm_url})?initialReconnectDelay=1&maxReconnectDelay=5"
+        with connect(url, user=broker.user, password=broker.password) as connection:
+            connection.send("orders", "a")
+            assert broker.cut_connections() == 1
+            connection.send("orders", "b")
+            broker.queue("orders").wait_for(messages=2)
+        with broker.refusing_connections():
+            with pytest.raises(ConnectionLostError, match="DMQ9072"):
+                connect(broker.vm_url, user=broker.user, password=broker.password)
+        with broker.connect() as connection:
+            assert broker.connection_count == 1
+            connection.send("orders", "c", time_to_live_ms=60_000)
+            broker.clock.advance(minutes=2)
+            assert [message.text for message in connection.messages("orders", timeout_s=0.1)] == ["a", "b"]
+            connection.send("orders", "d", time_to_live_ms=60_000)
+            assert [message.text for message in connection.messages("orders", timeout_s=0.1)] == ["d"]
+
+
+def test_a_url_without_a_name_and_arguments_that_contradict_each_other() -> None:
+    assert plan_of("vm://Orders-1.x?jms.useAsyncSend=true").addresses == (BrokerAddress("vm", "Orders-1.x", 0),)
+    assert str(plan_of("failover:(vm://a,tcp://b)")) == "failover:(vm://a,tcp://b:61616)"
+    with pytest.raises(ClientOptionError, match="DMQ9052: 'vm://' is no URL of a broker: it names no broker;"):
+        plan_of("vm://")
+    with pytest.raises(ConfigurationError, match="DMQ6025: Broker has both ports=False and stomp_port=61613"):
+        delosmq.Broker(ports=False, stomp_port=61613)
+    with pytest.raises(ConfigurationError, match="DMQ6025: name of Broker is 'a b'"):
+        delosmq.Broker(name="a b")
