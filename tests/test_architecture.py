@@ -41,10 +41,10 @@ STRAY_IMPORTS = {
     "engine/addresses/address.py": ["import delosmq.engine.dispatch.dispatcher"],
     "server/ticker.py": ["from delosmq.engine.queues.queue import Queue"],
     "manage/control/host.py": ["import delosmq.migration.activemq_xml"],
-    "wire/stomp/frames.py": ["import delosmq.wire.openwire.codec"],
+    "wire/stomp/heads.py": ["import delosmq.wire.openwire.codec"],
     "sessions/lease/answers.py": ["from delosmq.sessions import stomp"],
     "sessions/stomp/server/errors.py": ["from delosmq.wire.openwire import codec"],
-    "sessions/openwire/server/errors.py": ["from delosmq.wire.stomp import frames"],
+    "sessions/openwire/server/errors.py": ["from delosmq.wire.stomp import heads"],
     "sessions/openwire/client/errors.py": ["from delosmq.sessions.openwire.server import errors as theirs"],
     "client/errors.py": ["from delosmq.engine.api import EngineBroker"],
     "sessions/outbox.py": ["from delosmq.storage.memory import MemoryStore"],
@@ -244,7 +244,7 @@ KEPT = {
     "src/delosmq/__init__.py": (
         "from delosmq.version import __version__\nif TYPE_CHECKING:\n    from delosmq.embedded import Broker\n"
     ),
-    "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.first_bytes import detect\nfrom .encoder import encode\n",
+    "src/delosmq/wire/stomp/heads.py": "from delosmq.wire.first_bytes import detect\nfrom .encoder import encode\n",
     "src/delosmq/engine/queues/ring.py": "from delosmq.engine.base.slots import Slot\nfrom .queue import Queue\n",
     "src/delosmq/engine/broker.py": "from delosmq.engine.consumers import Consuming\n",
     "src/delosmq/engine/queues/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",

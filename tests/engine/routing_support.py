@@ -12,7 +12,7 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANY_ROUTING, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings
 from delosmq.wire.stomp.conversion import StompConversion, encode_lines
-from delosmq.wire.stomp.frames import V12
+from delosmq.wire.stomp.versions import V12
 from tests.engine.support import Bench, Collector, CountingRandom, ManualClock, RecordingStore
 
 

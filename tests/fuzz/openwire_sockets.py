@@ -11,8 +11,9 @@ from random import Random
 import delosmq
 from delosmq.embedded import default_settings
 from delosmq.engine.transactions.transaction import PREPARED
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 from tests.fuzz.openwire_frames import SEQUENCE, VERSIONS, Arsenal, flipped, spoilt
 from tests.sessions.support import PASSWORD, USER
 

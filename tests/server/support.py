@@ -35,8 +35,9 @@ from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
 from delosmq.wire.stomp.conversion import StompConversion
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 from tests.sessions.support import ACCEPTOR, EVERYTHING, PASSWORD, USER
 
 STORED_PASSWORD = hash_password(PASSWORD, b"0123456789abcdef")

@@ -23,8 +23,9 @@ from delosmq.sessions.outbox import Gate
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
 from delosmq.wire.stomp.conversion import StompConversion
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 from tests.engine.support import CountingRandom, ManualClock
 
 Peering = TypeVar("Peering", bound="Connected")

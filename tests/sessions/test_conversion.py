@@ -9,7 +9,7 @@ from delosmq.model.errors import MisuseError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, HubMessage, Message
 from delosmq.wire.stomp.conversion import OF_FRAMES, PROTOCOL_TAGS, StompConversion, decode_head, encode_lines
-from delosmq.wire.stomp.frames import V10, V11, V12
+from delosmq.wire.stomp.versions import V10, V11, V12
 
 
 def stored(head: bytes, version: int = V12, annotations: dict[str, str] | None = None) -> Message:

@@ -7,7 +7,7 @@ import pytest
 from delosmq.model.errors import PeerError
 from delosmq.model.settings import AddressFullPolicy
 from delosmq.sessions.stomp.server.handshake import choose_version
-from delosmq.wire.stomp.frames import V10, V11, V12
+from delosmq.wire.stomp.versions import V10, V11, V12
 from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, StompBench
 
 BLOCK = AddressFullPolicy.BLOCK

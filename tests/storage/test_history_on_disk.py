@@ -14,7 +14,7 @@ from delosmq.engine.routing.send_result import BLOCKED, ROUTED
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import MULTICAST, Message
 from delosmq.wire.stomp.conversion import StompConversion, encode_lines
-from delosmq.wire.stomp.frames import V12
+from delosmq.wire.stomp.versions import V12
 from tests.simulation.disk import SimDisk
 from tests.storage.test_compaction import Life, Reader
 from tests.storage.test_large_batches import large, one_spare_left

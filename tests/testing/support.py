@@ -7,8 +7,9 @@ from typing import Self
 import pytest
 
 import delosmq
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 
 PATIENCE_S = 20.0
 

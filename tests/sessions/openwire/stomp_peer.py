@@ -5,8 +5,9 @@ from itertools import count
 from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.host import Peer
 from delosmq.sessions.stomp.server.protocol import StompProtocol
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 from tests.sessions.openwire.support import OpenWireBench
 from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Host
 

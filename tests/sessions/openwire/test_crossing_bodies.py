@@ -18,7 +18,7 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.modified_utf8 import encode_text
 from delosmq.wire.openwire.primitives import encode_map, encode_stream
-from delosmq.wire.stomp.frames import StompFrame
+from delosmq.wire.stomp.decoder import StompFrame
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import OpenWireBench, queue
 

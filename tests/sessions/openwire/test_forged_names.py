@@ -18,7 +18,7 @@ from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.primitives import encode_map
 from delosmq.wire.openwire.properties import SIGNS, decode_properties
 from delosmq.wire.stomp.conversion import NOT_RELAYED, OF_FRAMES, encode_lines
-from delosmq.wire.stomp.frames import V10, V11, V12
+from delosmq.wire.stomp.versions import V10, V11, V12
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import OpenWireBench, code_of, queue, topic
 

@@ -11,8 +11,9 @@ from delosmq.sessions.host import Peer, SessionServices
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 from tests.sessions.support import EVERYTHING, Host
 from tests.simulation.broker_world import Reference, body_of
 from tests.simulation.whole.catalogue import DIVERTS

@@ -1,8 +1,9 @@
 """What the tests of the STOMP codec share: one way to decode a stream, in any split."""
 
 from delosmq.model.errors import PeerError
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
 
 Row = tuple[str, tuple[tuple[str, str], ...], bytes, bytes]
 

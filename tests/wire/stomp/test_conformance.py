@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V10, V11, V12
+from delosmq.wire.stomp.decoder import StompDecoder
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V10, V11, V12
 from tests.wire.stomp.streams import decode
 
 Row = tuple[str, dict[str, str], bytes]

@@ -3,8 +3,10 @@
 import pytest
 
 from delosmq.model.errors import MisuseError, PeerError
-from delosmq.wire.stomp.encoder import encode_frame, escape, relay_head, transcode_head, unescape
-from delosmq.wire.stomp.frames import V10, V11, V12, StompFrame
+from delosmq.wire.stomp.decoder import StompFrame
+from delosmq.wire.stomp.encoder import encode_frame, relay_head, transcode_head
+from delosmq.wire.stomp.heads import escape, unescape
+from delosmq.wire.stomp.versions import V10, V11, V12
 from tests.wire.stomp.streams import decode
 
 ODD = "a\\b:c\nd\re\0f"

@@ -4,7 +4,7 @@
 
 import pytest
 
-from delosmq.wire.stomp.decoder import StompLimits
+from delosmq.wire.stomp.heads import StompLimits
 from tests.wire.stomp.streams import decode
 
 LIMITS = StompLimits(max_head_bytes=100, max_headers=3, max_body_bytes=1000, max_header_line_bytes=50)

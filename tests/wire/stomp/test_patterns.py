@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.model.errors import PeerError
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import NO_PATTERN, V10, V11, V12, StompFrame
+from delosmq.wire.stomp.decoder import NO_PATTERN, StompDecoder, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V10, V11, V12
 
 PARTS = st.sampled_from(
     ("receipt:1", "receipt:a-2", "receipt:", "receipt:\\c", "receipt:ä", "receipt:a:b", "receipt:\r", "receipt:\x7f")

@@ -6,9 +6,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from delosmq.model.errors import PeerError
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
 from delosmq.wire.stomp.encoder import encode_frame, relay_head, transcode_head
-from delosmq.wire.stomp.frames import V10, V11, V12, StompFrame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V10, V11, V12
 from tests.wire.stomp.streams import decode
 
 VERSIONS = st.sampled_from([V10, V11, V12])

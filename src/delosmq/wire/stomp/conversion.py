@@ -26,8 +26,8 @@ from delosmq.model.message import (
     Message,
 )
 from delosmq.model.reserved_names import RESERVED, reads_as
-from delosmq.wire.stomp.encoder import escape, unescape
-from delosmq.wire.stomp.frames import V10, V11, V12
+from delosmq.wire.stomp.heads import escape, unescape
+from delosmq.wire.stomp.versions import V10, V11, V12
 
 FAMILY: Final = "stomp"
 PROTOCOL_TAGS: Final = {V10: "stomp/10", V11: "stomp/11", V12: "stomp/12"}

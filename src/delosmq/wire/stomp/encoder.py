@@ -1,4 +1,4 @@
-r"""Frames to bytes, header escapes, and the header lines that travel from a SEND to its MESSAGEs.
+r"""Frames to bytes, and the header lines that travel from a SEND to its MESSAGEs.
 
 What a version cannot express becomes a space, because a frame that can't be sent would block its queue for ever:
 NUL in headers (all versions; many clients cut frames at the first NUL), line feed and carriage return in 1.0 and in
@@ -8,55 +8,12 @@ Source: STOMP 1.1 and 1.2, "Value Encoding".
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from delosmq.model.errors import MisuseError
 from delosmq.model.reserved_names import may_read_otherwise, reads_as
-from delosmq.wire.stomp.errors import undefined_escape
-from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, StompFrame
-
-_MEANINGS: Final[dict[str, str]] = {"\\": "\\", "n": "\n", "c": ":", "r": "\r"}
-
-
-def escape(value: str, version: int) -> str:
-    """A header name or value as it is written in frames of ``version`` (10, 11 or 12), except connecting ones."""
-    if "\0" in value:
-        value = value.replace("\0", " ")
-    if version == V10:
-        return value.replace("\n", " ").replace("\r", " ")
-    if "\\" in value:
-        value = value.replace("\\", "\\\\")
-    if ":" in value:
-        value = value.replace(":", "\\c")
-    if "\n" in value:
-        value = value.replace("\n", "\\n")
-    if version == V12 and "\r" in value:
-        value = value.replace("\r", "\\r")
-    return value
-
-
-def unescape(value: str, version: int) -> str:
-    r"""The reverse of ``escape``; in 1.0 nothing is an escape.
-
-    Raises:
-        PeerError: DMQ5009, scope connection, at an escape that ``version`` does not define (``\r`` in 1.1 too).
-    """
-    if version == V10 or "\\" not in value:
-        return value
-    pieces = []
-    start = 0
-    at = value.find("\\")
-    while at >= 0:
-        letter = value[at + 1 : at + 2]
-        meaning = _MEANINGS.get(letter)
-        if meaning is None or (letter == "r" and version == V11):
-            raise undefined_escape(value[at : at + 2], version)
-        pieces.append(value[start:at])
-        pieces.append(meaning)
-        start = at + 2
-        at = value.find("\\", start)
-    pieces.append(value[start:])
-    return "".join(pieces)
+from delosmq.wire.stomp.decoder import StompFrame
+from delosmq.wire.stomp.heads import COMMANDS, CONNECTING, WITH_BODY, escape, unescape
+from delosmq.wire.stomp.versions import V10
 
 
 def encode_frame(

@@ -4,14 +4,10 @@ None of them repeats a header's value or more than the first bytes of a line, be
 """
 
 from delosmq.model.errors import peer_error
-from delosmq.wire.stomp.frames import V12
+from delosmq.wire.stomp.versions import V12, version_name
 
 # Enough to recognise TLS (16 03 01), HTTP ("GET / HT") and the like.
 _SHOWN_BYTES = 8
-
-
-def version_name(version: int) -> str:
-    return f"{version // 10}.{version % 10}"
 
 
 @peer_error("DMQ5001")

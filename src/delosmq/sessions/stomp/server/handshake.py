@@ -4,9 +4,9 @@ from typing import Final
 
 from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.stomp.server import errors
-from delosmq.wire.stomp.decoder import StompLimits
 from delosmq.wire.stomp.encoder import encode_frame
-from delosmq.wire.stomp.frames import V10, V11, V12
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V10, V11, V12
 
 _VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
 _NAMES: Final = {V10: "1.0", V11: "1.1", V12: "1.2"}

@@ -21,8 +21,9 @@ from delosmq.sessions.stomp.server.headers import read_routing
 from delosmq.sessions.stomp.server.send_headers import SendHeaders, read_send
 from delosmq.sessions.stomp.server.transactions import StompTransaction, StompTransactions
 from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, PROTOCOL_TAGS
-from delosmq.wire.stomp.encoder import escape
-from delosmq.wire.stomp.frames import NO_PATTERN, V10, StompFrame
+from delosmq.wire.stomp.decoder import NO_PATTERN, StompFrame
+from delosmq.wire.stomp.heads import escape
+from delosmq.wire.stomp.versions import V10
 
 _TARGETS_LIMIT: Final = 1_000
 

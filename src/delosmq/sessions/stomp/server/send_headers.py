@@ -21,8 +21,8 @@ from delosmq.sessions.stomp.server.headers import (
 )
 from delosmq.sessions.stomp.server.transactions import TRANSACTION
 from delosmq.wire.stomp.conversion import DESTINATION, MESSAGE_TYPE, NOT_RELAYED, encode_lines
+from delosmq.wire.stomp.decoder import StompFrame
 from delosmq.wire.stomp.encoder import relay_head
-from delosmq.wire.stomp.frames import StompFrame
 
 EXPIRES: Final = "expires"
 REPLY_TO: Final = "reply-to"

@@ -29,8 +29,8 @@ from delosmq.sessions.stomp.server.producers import Producer
 from delosmq.sessions.stomp.server.subscriber import StompSubscriber
 from delosmq.sessions.stomp.server.temporary_destinations import StompTemporaryDestinations
 from delosmq.sessions.stomp.server.transactions import TRANSACTION, StompTransaction, StompTransactions
-from delosmq.wire.stomp.decoder import StompDecoder
-from delosmq.wire.stomp.frames import V10, StompFrame
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.versions import V10
 
 _BRIEF: Final = frozenset(("SEND", "ACK", "NACK"))
 """Commands that take no time worth a look at the clock, as a rule."""

@@ -27,7 +27,8 @@ from delosmq.sessions.stomp.server.subscription_options import (
 )
 from delosmq.sessions.stomp.server.transactions import TRANSACTION, StompTransactions
 from delosmq.sessions.stomp.server.unknown_headers import unknown_headers
-from delosmq.wire.stomp.frames import V10, V12, StompFrame
+from delosmq.wire.stomp.decoder import StompFrame
+from delosmq.wire.stomp.versions import V10, V12
 
 
 class StompSubscriber:

@@ -22,7 +22,7 @@ from delosmq.wire.stomp.conversion import (
     encode_lines,
 )
 from delosmq.wire.stomp.encoder import transcode_head
-from delosmq.wire.stomp.frames import V10, V12
+from delosmq.wire.stomp.versions import V10, V12
 
 AUTO: Final = 0
 CLIENT: Final = 1
