@@ -1,5 +1,6 @@
 """What must hold after everything: counters and memory equal a recount, and a restart finds what is durable."""
 
+from delosmq.engine.addresses.address import Address
 from delosmq.engine.base.slots import Slot, SlotList
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.queue import Queue
@@ -27,6 +28,14 @@ def held_of(broker: EngineBroker, queue: Queue) -> list[Slot]:
             if promised.queue is queue and not any(known is held for known in lists):
                 lists.append(held)
     return [slot for slots in lists for slot in listed(slots)]
+
+
+def is_at_a_limit(address: Address) -> bool:
+    """What the settings of an address say of its account."""
+    settings, account = address.settings, address.account
+    return (
+        account.used_bytes >= settings.max_size_bytes >= 0 or account.used_messages >= settings.max_size_messages >= 0
+    )
 
 
 def recount(broker: EngineBroker) -> None:
@@ -82,6 +91,7 @@ def recount(broker: EngineBroker) -> None:
     for account, used_bytes, used_messages in charged.values():
         assert (account.used_bytes, account.used_messages) == (used_bytes, used_messages)
     for address in broker.addresses.values():
+        assert address.account.full == is_at_a_limit(address), address.name
         if id(address.account) not in charged:
             assert (address.account.used_bytes, address.account.used_messages) == (0, 0), address.name
     assert broker.used_bytes == sum(used for _, used, _ in charged.values())

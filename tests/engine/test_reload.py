@@ -54,6 +54,27 @@ def test_who_waits_for_room_goes_on_when_there_is_more() -> None:
     assert bench.put("q", "b") == ROUTED
 
 
+@pytest.mark.parametrize("limit", [{"max_size_messages": 1}, {"max_size_bytes": 1}])
+def test_an_address_that_holds_more_than_a_new_limit_is_full_at_once(limit: dict[str, int]) -> None:
+    bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
+    assert bench.put("q", "a") == ROUTED
+    full = {**limit, "address_full_policy": AddressFullPolicy.BLOCK}
+    reload(bench, replace(bench.settings, address_settings=(AddressMatch("#", full),)))
+    assert bench.put("q", "b") == BLOCKED
+    reload(bench, replace(bench.settings, address_settings=()))
+    assert bench.put("q", "b") == ROUTED
+
+
+def test_a_broker_that_holds_more_than_a_new_global_limit_is_full_at_once() -> None:
+    blocks = (AddressMatch("#", {"address_full_policy": AddressFullPolicy.BLOCK}),)
+    bench = RoutingBench(BrokerSettings(queues=(anycast("q"), anycast("r")), address_settings=blocks))
+    assert bench.put("q", "a") == ROUTED
+    reload(bench, replace(bench.settings, global_max_size_bytes=1))
+    assert bench.put("r", "b") == BLOCKED
+    reload(bench, replace(bench.settings, global_max_size_bytes=-1))
+    assert bench.put("r", "b") == ROUTED
+
+
 def test_the_order_in_which_queues_of_a_topic_are_served_stays() -> None:
     queues = tuple(QueueSettings(name, "t", MULTICAST) for name in ("one", "two", "three"))
     bench = RoutingBench(BrokerSettings(queues=queues), addresses={"t": {"dispatch_policy": DispatchPolicy.PRIORITY}})

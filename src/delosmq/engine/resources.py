@@ -135,7 +135,7 @@ class EngineResources:
             Why addresses and queues are not as ``settings`` want them, a sentence each.
         """
         before = {queue.name: queue for queue in self._settings.queues}
-        self._parts.memory.global_max_bytes = settings.global_max_size_bytes
+        self._parts.memory.set_limit(settings.global_max_size_bytes)
         self._parts.duplicates.bound(settings.global_max_size_bytes)
         for queue in self._bindings.replace_settings(
             AddressSettingsTable(settings.address_settings, settings.wildcards)

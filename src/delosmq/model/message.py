@@ -42,12 +42,34 @@ SEQUENCES_PER_PRODUCER: Final = (1 << 31) - 1
 broker's id divided by this, and the rest. Source: OpenWireMessageConverter of Artemis."""
 
 
+NO_LIMIT: Final = 1 << 60
+"""Of an account: more than any machine holds."""
+
+
 class Account:
-    """What is counted against the limits of an address: each message once, whatever the number of its queues."""
+    """What is counted against the limits of an address: each message once, whatever the number of its queues.
+
+    Attributes:
+        most_bytes, most_messages: these limits.
+        full: it is at one of them. Kept by those who count, as every send asks.
+    """
 
     def __init__(self) -> None:
         self.used_bytes: int = 0
         self.used_messages: int = 0
+        self.most_bytes: int = NO_LIMIT
+        self.most_messages: int = NO_LIMIT
+        self.full: bool = False
+
+    def set_limits(self, max_bytes: int, max_messages: int) -> None:
+        """Puts limits into force; -1 (`UNLIMITED`) is none."""
+        self.most_bytes = NO_LIMIT if max_bytes < 0 else max_bytes
+        self.most_messages = NO_LIMIT if max_messages < 0 else max_messages
+        self.full = self.reaches(self)
+
+    def reaches(self, limits: "Account") -> bool:
+        """Whether what it counts is all that another one, or itself, may count."""
+        return self.used_bytes >= limits.most_bytes or self.used_messages >= limits.most_messages
 
 
 class Home:

@@ -16,6 +16,7 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import DEAD
 from delosmq.engine.transactions.transaction import PREPARED
 from delosmq.storage.journal.segments import Ledger
+from tests.engine.recount import is_at_a_limit
 from tests.simulation.broker_world import number_of
 from tests.simulation.holders import Holders
 from tests.simulation.whole.catalogue import LONGEST_DELAYS_MS
@@ -119,6 +120,7 @@ def check_counters(broker: EngineBroker, holders: Holders) -> None:
         account = [address.account.used_messages, address.account.used_bytes]
         assert account == [len(sizes), sum(sizes)], f"address {address.name} counts {account} for {sizes}"
         charged.setdefault(0, []).extend(sizes)
+        assert address.account.full == is_at_a_limit(address), f"address {address.name} is not as full as it says"
     known = broker.duplicate_ids.addresses.values()
     sizes = [sum(entry.memory_bytes for entry in ids.order) for ids in known]
     assert [ids.size_bytes for ids in known] == sizes, "caches of duplicate ids have another size than they say"

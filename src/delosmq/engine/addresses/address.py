@@ -10,7 +10,7 @@ from delosmq.engine.addresses.expiry_delay import changes_expiry
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.queues.queue_address import QueueAddress, Usage, publishes_advisories
+from delosmq.engine.queues.queue_address import QueueAddress, Usage
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.settings import AddressSettings
@@ -140,7 +140,6 @@ class Address(QueueAddress):
             both = self.anycast + receivers if self.anycast and receivers else self.anycast or receivers
             self.constant_routes = [both, self.anycast, receivers]
         self.changes_expiry = changes_expiry(self.settings)
-        self.publishes_advisories = publishes_advisories(self.settings)
 
     def is_unconditional(self) -> bool:
         """Whether its own queues take all there is, and nothing else happens to a message."""

@@ -210,7 +210,7 @@ class Bindings(Destinations):
             settings = table.resolve(address.name)
             if settings == address.settings:
                 continue
-            address.settings = settings
+            address.apply_settings(settings)
             for queue in address.queues():
                 # Not bound anew: the order in which its queues are served stays.
                 queue.apply_settings(queue.settings)

@@ -45,3 +45,10 @@ class QueueAddress:
         self.publishes_advisories: bool = publishes_advisories(settings)
         self.account: Account = Account()
         self.routed_messages: int = 0
+        self.account.set_limits(settings.max_size_bytes, settings.max_size_messages)
+
+    def apply_settings(self, settings: AddressSettings) -> None:
+        """Puts other settings into force; `Address.refresh` and its queues follow."""
+        self.settings = settings
+        self.publishes_advisories = publishes_advisories(settings)
+        self.account.set_limits(settings.max_size_bytes, settings.max_size_messages)

@@ -48,7 +48,8 @@ class EngineProducers:
         if message.duplicate_id and self._duplicates.seen(message):
             return DUPLICATE
         address = self._address_for(message, queue_name, routing)
-        if self._memory.is_full(address) or (self._log.storage_low and message.durable):
+        # What `MemoryLimits.is_full` gives, asked here: on the way of every message.
+        if self._memory.full or address.account.full or (self._log.storage_low and message.durable):
             refused = self._refuse(address, message)
             if refused:
                 return refused

@@ -18,7 +18,6 @@ from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.transactions.transaction import Transaction, WaitRefusal
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
-from delosmq.model.settings import UNLIMITED, AddressSettings
 
 AT_ONCE: Final = 500
 """Transactions that wait, and accounts that they hold, that the sends of one tick look at together: about 1 ms."""
@@ -189,12 +188,11 @@ class _Search:
 
     def is_filled(self, name: str) -> bool:
         """Whether what they hold leaves an address no room, whatever becomes of all else in it."""
-        limit = self._memory.global_max_bytes
-        if limit != UNLIMITED and self._charged_bytes >= limit:
+        if self._charged_bytes >= self._memory.most_bytes:
             return True
         account = self._charged.get(name)
         address = self._bindings.addresses.get(name)
-        return account is not None and address is not None and fills(account, address.settings)
+        return account is not None and address is not None and account.reaches(address.account)
 
     def _count(self, transaction: Transaction) -> Iterator[None]:
         """Counts what one of them holds, unless it goes on meanwhile."""
@@ -241,11 +239,4 @@ def _refusal(transaction: Transaction, address: str, count: int) -> LimitError:
         f"transaction {transaction.id} would wait for ever: address '{address}', of which it holds"
         f" {0 if own is None else own.used_bytes} bytes, is filled by {count} open transactions that wait for"
         " each other; roll it back and try again, commit smaller ones, or raise max-size-bytes",
-    )
-
-
-def fills(account: Account, settings: AddressSettings) -> bool:
-    """Whether so much is all that an address takes."""
-    return (settings.max_size_bytes != UNLIMITED and account.used_bytes >= settings.max_size_bytes) or (
-        settings.max_size_messages != UNLIMITED and account.used_messages >= settings.max_size_messages
     )

@@ -14,7 +14,7 @@ from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.bulk_ack import TAKEN_PER_SLICE, TransactionAck
 from delosmq.engine.transactions.commit import Commit
 from delosmq.engine.transactions.commit_steps import SMALL_OPERATIONS, CommitSteps, duplicate_error, routing_error
-from delosmq.engine.transactions.deadlocks import Deadlocks, fills
+from delosmq.engine.transactions.deadlocks import Deadlocks
 from delosmq.engine.transactions.rollback import RollbackSteps
 from delosmq.engine.transactions.transaction import (
     ACTIVE,
@@ -173,7 +173,7 @@ class EngineTransactions:
         """Refuses to wait for room that only the end of the transaction itself would make."""
         own = transaction.charged.get(name)
         address = self._bindings.addresses.get(name)
-        if own is not None and address is not None and fills(own, address.settings):
+        if own is not None and address is not None and own.reaches(address.account):
             raise LimitError(
                 "DMQ2664",
                 f"transaction {transaction.id} fills address '{name}' by itself ({own.used_messages} messages,"
