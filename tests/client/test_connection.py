@@ -18,6 +18,7 @@ from delosmq.client import (
     InvalidDestinationError,
     JmsMessage,
     MessageConsumer,
+    RedeliveryPolicy,
     TextMessage,
     connect,
     loop_thread,
@@ -143,6 +144,38 @@ def test_a_rollback_delivers_again_and_counts(broker: delosmq.Broker, name: str)
         assert second is not None
         assert (first.delivery_count, first.redelivered) == (1, False)
         assert (second.delivery_count, second.redelivered) == (2, True)
+
+
+def test_a_destination_has_a_redelivery_policy_of_its_own(broker: delosmq.Broker, name: str) -> None:
+    policies = {
+        f"{name}.>": RedeliveryPolicy(maximum_redeliveries=0),
+        f"{name}.patient": RedeliveryPolicy(initial_redelivery_delay_ms=0),
+    }
+    with connect(
+        broker.openwire_url, user=broker.user, password=broker.password, redelivery_policies=policies
+    ) as connection:
+        session = connection.create_session(AckMode.TRANSACTED)
+        seen = []
+        for destination in (f"{name}.hasty", f"{name}.patient"):
+            connection.send(destination, "x")
+            consumer = session.create_consumer(destination)
+            assert consumer.receive(WAIT_S) is not None
+            session.rollback()
+            again = consumer.receive(0)
+            seen.append(None if again is None else again.delivery_count)
+            session.commit()
+            consumer.close()
+        assert seen == [None, 2]
+
+
+def test_a_producer_s_window_stands_behind_its_destination(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    with open_session() as session:
+        producer = session.create_producer(f"{name}?producer.windowSize=10")
+        for number in range(5):
+            producer.send(f"m{number}", persistent=False)
+        assert texts(session.create_consumer(name), 5) == [f"m{number}" for number in range(5)]
 
 
 def test_what_fails_too_often_is_a_dead_letter(broker: delosmq.Broker, name: str) -> None:

@@ -4,9 +4,10 @@
 
 import pytest
 
-from delosmq.client import ClientOptionError, JmsDestination
+from delosmq.client import ClientOptionError, JmsDestination, RedeliveryPolicy, connect
 from delosmq.client.destinations import named
-from delosmq.client.urls import BrokerAddress, FailoverOptions, TransportOptions, plan_of
+from delosmq.client.options.redelivery_policies import RedeliveryPolicies
+from delosmq.client.options.urls import BrokerAddress, FailoverOptions, TransportOptions, plan_of
 
 
 def test_a_url_without_options_has_the_java_client_s_defaults() -> None:
@@ -111,6 +112,13 @@ def test_a_destination_s_options_are_its_consumers_and_no_part_of_its_name() -> 
     [
         ("orders?consumer.exclusiv=true", "DMQ9050: destination orders: there is no option 'consumer.exclusiv'; did"),
         ("orders?consumer.priority=high", "DMQ9051: destination orders: 'consumer.priority' is 'high'"),
+        ("orders?consumer.priority=200", "DMQ9051: destination orders: 'consumer.priority' is '200', but must be a n"),
+        ("orders?consumer.prefetchSize=-1", "DMQ9051: destination orders: 'consumer.prefetchSize' is '-1', but must"),
+        (
+            "orders?producer.windowSiz=1",
+            "DMQ9050: destination orders: there is no option 'producer.windowSiz'; did you mean 'producer.windowSize'?",
+        ),
+        ("orders?windowSize=1", "DMQ9050: destination orders: there is no option 'windowSize'; did you mean"),
         ("", "DMQ9055"),
         ("topic://", "DMQ9055"),
     ],
@@ -119,3 +127,42 @@ def test_a_wrong_destination_is_refused(written: str, said: str) -> None:
     with pytest.raises(ClientOptionError) as caught:
         named(written)
     assert str(caught.value).startswith(said)
+
+
+def test_options_of_producers_stand_behind_the_destination_too() -> None:
+    one = named("orders?producer.windowSize=2000&producer.dispatchAsync=true&consumer.priority=-3")
+    assert (one.producer_options.window_size_bytes, one.producer_options.dispatch_async) == (2000, True)
+    assert one.options.priority == -3
+
+
+def policies(**limits: int) -> RedeliveryPolicies:
+    made = {name: RedeliveryPolicy(maximum_redeliveries=limit) for name, limit in limits.items()}
+    return RedeliveryPolicies(made, RedeliveryPolicy(maximum_redeliveries=0))
+
+
+@pytest.mark.parametrize(
+    "name, limit",
+    [
+        ("orders", 1),
+        ("orders.tea", 2),
+        ("orders.tea.hot", 3),
+        ("orders.tea.green.hot", 4),
+        ("topic://orders", 0),
+        ("topic://prices.tea", 5),
+        ("temp-queue://orders.tea", 0),
+        ("other,orders", 1),
+        ("other", 0),
+    ],
+)
+def test_the_most_exact_redelivery_policy_counts(name: str, limit: int) -> None:
+    made = policies(
+        **{"orders": 1, "orders.*": 2, "orders.*.hot": 3, "orders.>": 4, "topic://prices.>": 5, "queue://x": 6}
+    )
+    assert made.policy_of(named(name).wire()).maximum_redeliveries == limit
+
+
+def test_a_redelivery_policy_that_is_none_is_refused() -> None:
+    with pytest.raises(ClientOptionError, match=r"DMQ9056: redelivery_policies\['orders'\] is 3, but must be a Red"):
+        connect("tcp://localhost:1", redelivery_policies={"orders": 3})  # type: ignore[dict-item]
+    with pytest.raises(ClientOptionError, match="DMQ9055"):
+        policies(**{"topic://": 1})

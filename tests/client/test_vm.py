@@ -8,7 +8,7 @@ import pytest
 import delosmq
 from delosmq.client import AckMode, ClientOptionError, ClientSecurityError, ConnectionLostError, connect
 from delosmq.client.aio import connect as connect_async
-from delosmq.client.urls import BrokerAddress, plan_of
+from delosmq.client.options.urls import BrokerAddress, plan_of
 from delosmq.model.errors import ConfigurationError, LimitError, MisuseError
 from delosmq.testing import BrokerFixture
 from tests.client.support import WAIT_S

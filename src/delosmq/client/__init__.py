@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         TransactionInDoubtError,
         TransactionRolledBackError,
     )
-    from delosmq.sessions.openwire.client.options import AckMode
+    from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 
 __all__ = [
     "AckMode",
@@ -68,6 +68,7 @@ __all__ = [
     "MessageProducer",
     "ObjectMessage",
     "QueueBrowser",
+    "RedeliveryPolicy",
     "RefusedError",
     "ResourceAllocationError",
     "Short",
@@ -83,7 +84,7 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("ClientConnection", "ConnectionFactory", "connect"), "delosmq.client.connection"),
     **dict.fromkeys(("ClientSession", "MessageConsumer", "MessageProducer", "QueueBrowser"), "delosmq.client.session"),
     "JmsDestination": "delosmq.client.destinations",
-    "AckMode": "delosmq.sessions.openwire.client.options",
+    **dict.fromkeys(("AckMode", "RedeliveryPolicy"), "delosmq.sessions.openwire.client.options"),
     **dict.fromkeys(("Byte", "Char", "Float", "Int", "Long", "Short"), "delosmq.client.values"),
 }
 

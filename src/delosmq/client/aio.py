@@ -24,18 +24,25 @@ from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable, message_of
+from delosmq.client.options.redelivery_policies import RedeliveryPolicies
+from delosmq.client.options.urls import ConnectionPlan, plan_of
 from delosmq.client.replies import ReplyQueue
-from delosmq.client.urls import ConnectionPlan, plan_of
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
-from delosmq.sessions.openwire.client.options import AckMode
+from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 
 ErrorListener = Callable[[ClientError], Awaitable[None] | None]
 
 
 def connect(
-    url: str, *, user: str = "", password: str = "", client_id: str = "", ssl_context: ssl.SSLContext | None = None
+    url: str,
+    *,
+    user: str = "",
+    password: str = "",
+    client_id: str = "",
+    ssl_context: ssl.SSLContext | None = None,
+    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
 ) -> "Connecting":
     """A connection that delivers messages: ``async with connect(...) as connection``, or ``await connect(...)``.
 
@@ -43,18 +50,32 @@ def connect(
         url: such as ``tcp://localhost:61616?jms.prefetchPolicy.queuePrefetch=10``.
         client_id: needed by durable subscriptions.
         ssl_context: goes before what the URL says of TLS.
+        redelivery_policies: of single destinations, by names such as ``orders`` and ``topic://prices.>``; they go
+            before ``jms.redeliveryPolicy`` in the URL.
 
     Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, the URL can't be meant so.
+        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
     """
-    return Connecting(plan_for(url, user, password, client_id), ssl_context)
+    return Connecting(plan_for(url, user, password, client_id, redelivery_policies), ssl_context)
 
 
-def plan_for(url: str, user: str, password: str, client_id: str) -> ConnectionPlan:
+def plan_for(
+    url: str,
+    user: str,
+    password: str,
+    client_id: str,
+    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
+) -> ConnectionPlan:
     """What the URL says, and what arguments say better."""
     plan = plan_of(url)
     options = replace(plan.options, client_id=client_id) if client_id else plan.options
-    return replace(plan, options=options, user=user or plan.user, password=password or plan.password)
+    return replace(
+        plan,
+        options=options,
+        user=user or plan.user,
+        password=password or plan.password,
+        redelivery_policies=RedeliveryPolicies(redelivery_policies or {}, options.redelivery_policy),
+    )
 
 
 class Connecting:
@@ -256,7 +277,7 @@ class AsyncConnectionFactory:
     """Connections to one broker, as JMS has it.
 
     Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, the URL can't be meant so.
+        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
     """
 
     def __init__(
@@ -267,8 +288,9 @@ class AsyncConnectionFactory:
         password: str = "",
         client_id: str = "",
         ssl_context: ssl.SSLContext | None = None,
+        redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
     ) -> None:
-        self._plan = plan_for(url, user, password, client_id)
+        self._plan = plan_for(url, user, password, client_id, redelivery_policies)
         self._context = ssl_context
 
     async def create_connection(self) -> AsyncConnection:

@@ -10,6 +10,7 @@ from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.options import ProducerOptions
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
 
@@ -94,7 +95,8 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         """
         self.check()
         wanted = None if destination is None else named(destination)
-        machine, request = self._machine.add_producer(None if wanted is None else wanted.wire())
+        own = ProducerOptions() if wanted is None else wanted.producer_options
+        machine, request = self._machine.add_producer(None if wanted is None else wanted.wire(), own)
         producer = AsyncProducer(self, self._link, machine, wanted)
         try:
             await self._link.answer(request)
@@ -162,6 +164,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             subscription_name=name,
             no_local=no_local,
             browser=browser,
+            redelivery_policy=self._link.policies.policy_of(wire),
         )
         machine, request = self._machine.add_consumer(wish)
         consumer = AsyncConsumer(self, self._link, machine, destination)

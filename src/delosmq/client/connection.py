@@ -22,15 +22,21 @@ from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
 from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.session import ClientSession, in_listener
-from delosmq.client.urls import ConnectionPlan
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
-from delosmq.sessions.openwire.client.options import AckMode
+from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 
 
 def connect(
-    url: str, *, user: str = "", password: str = "", client_id: str = "", ssl_context: ssl.SSLContext | None = None
+    url: str,
+    *,
+    user: str = "",
+    password: str = "",
+    client_id: str = "",
+    ssl_context: ssl.SSLContext | None = None,
+    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
 ) -> "ClientConnection":
     """A connection that delivers messages; close it, or make it in a with block.
 
@@ -38,14 +44,16 @@ def connect(
         url: such as ``tcp://localhost:61616?jms.prefetchPolicy.queuePrefetch=10``.
         client_id: needed by durable subscriptions.
         ssl_context: goes before what the URL says of TLS.
+        redelivery_policies: of single destinations, by names such as ``orders`` and ``topic://prices.>``; they go
+            before ``jms.redeliveryPolicy`` in the URL.
 
     Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, the URL can't be meant so.
+        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
         ConnectionLostError: DMQ9013, DMQ9063, there is no broker.
         TimedOutError: DMQ9064, it doesn't answer.
         ClientSecurityError: DMQ9020, user or password are wrong.
     """
-    connection = _open(plan_for(url, user, password, client_id), ssl_context)
+    connection = _open(plan_for(url, user, password, client_id, redelivery_policies), ssl_context)
     connection.start()
     return connection
 
@@ -216,7 +224,7 @@ class ConnectionFactory:
     """Connections to one broker, as JMS has it.
 
     Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, the URL can't be meant so.
+        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
     """
 
     def __init__(
@@ -227,8 +235,9 @@ class ConnectionFactory:
         password: str = "",
         client_id: str = "",
         ssl_context: ssl.SSLContext | None = None,
+        redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
     ) -> None:
-        self._plan = plan_for(url, user, password, client_id)
+        self._plan = plan_for(url, user, password, client_id, redelivery_policies)
         self._context = ssl_context
 
     def create_connection(self) -> ClientConnection:

@@ -1,14 +1,27 @@
 """Queues and topics as programs name them: ``orders``, ``topic://prices``, ``orders?consumer.exclusive=true``."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from delosmq.client.errors import wrong_destination
-from delosmq.client.option_texts import filled, parameters
-from delosmq.sessions.openwire.client.options import DESTINATION_KINDS, DestinationOptions
+from delosmq.client.errors import wrong_destination, wrong_option, wrong_option_value
+from delosmq.client.options.option_texts import filled, nearest, parameters, written
+from delosmq.sessions.openwire.client.options import (
+    DESTINATION_KINDS,
+    PRODUCER_KINDS,
+    DestinationOptions,
+    ProducerOptions,
+)
 from delosmq.wire.openwire.structures import QUALIFIERS, QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
 
-_PREFIX = "consumer."
+_CONSUMER: Final = "consumer."
+_PRODUCER: Final = "producer."
+_BOUNDS: Final = {
+    "consumer.prefetchSize": (0, 2**31 - 1),
+    "consumer.priority": (-128, 127),
+    "consumer.maximumPendingMessageLimit": (-1, 2**31 - 1),
+    "producer.windowSize": (0, 2**31 - 1),
+}
+"""The least and the most of each; a priority is a byte, the others are an int of Java."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +32,14 @@ class JmsDestination:
         name: without what it is; may be a comma list.
         is_topic, is_temporary: what it is.
         options: for consumers of it; they go before those of the connection, and the broker never sees them.
+        producer_options: for producers, likewise.
     """
 
     name: str
     is_topic: bool = False
     is_temporary: bool = False
     options: DestinationOptions = field(default_factory=DestinationOptions, compare=False)
+    producer_options: ProducerOptions = field(default_factory=ProducerOptions, compare=False)
 
     def __str__(self) -> str:
         return f"{QUALIFIERS[self.wire().code]}{self.name}"
@@ -49,15 +64,32 @@ def named(destination: Named, *, topic: bool = False) -> JmsDestination:
     """
     if isinstance(destination, JmsDestination):
         return destination
-    written, _, query = destination.strip().partition("?")
-    found = destination_of(written)
-    qualified = written != found.name
+    address, _, query = destination.strip().partition("?")
+    found = destination_of(address)
+    qualified = address != found.name
     if not found.name:
         raise wrong_destination(destination, "it has no name; write a name, such as 'orders'.")
-    where = f"destination {written}"
-    options = filled(DestinationOptions(), parameters(where, query), _PREFIX, where, DESTINATION_KINDS)
     is_topic = found.code in (TOPIC, TEMP_TOPIC) if qualified else topic
-    return JmsDestination(found.name, is_topic, found.is_temporary, options)
+    if not query:
+        return JmsDestination(found.name, is_topic, found.is_temporary)
+    return JmsDestination(found.name, is_topic, found.is_temporary, *_options(f"destination {address}", query))
+
+
+def _options(where: str, query: str) -> tuple[DestinationOptions, ProducerOptions]:
+    texts = parameters(where, query)
+    known = [f"{_CONSUMER}{written(name)}" for name in DESTINATION_KINDS]
+    known += [f"{_PRODUCER}{written(name)}" for name in PRODUCER_KINDS]
+    for name in texts:
+        if name not in known:
+            raise wrong_option(where, name, nearest(name, known))
+    of_producers = {name: text for name, text in texts.items() if name.startswith(_PRODUCER)}
+    of_consumers = {name: text for name, text in texts.items() if name not in of_producers}
+    consumer = filled(DestinationOptions(), of_consumers, _CONSUMER, where, DESTINATION_KINDS)
+    producer = filled(ProducerOptions(), of_producers, _PRODUCER, where, PRODUCER_KINDS)
+    for name, (least, most) in _BOUNDS.items():
+        if name in texts and not least <= int(texts[name]) <= most:
+            raise wrong_option_value(where, name, texts[name], f"a number from {least} to {most}")
+    return consumer, producer
 
 
 def of_wire(destination: Destination | None) -> JmsDestination | None:

@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from delosmq import in_process
 from delosmq.client.errors import foreign_loop, no_local_broker, not_connected_in_time, unreachable
-from delosmq.client.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions
+from delosmq.client.options.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
 from delosmq.sessions.client_errors import ClientError, ConnectionLostError, IllegalStateError, TimedOutError
@@ -86,6 +86,7 @@ class Link(ClientEvents):
         room: clear while the socket takes no more, and while there is none.
         error: why the connection is over; None while it is not, and when it was closed.
         on_error: hears of what fails without a caller that waits, and why the connection is over if it was not closed.
+        policies: for messages that are delivered again.
         place: port or name of the broker that it was connected to last.
     """
 
@@ -96,6 +97,7 @@ class Link(ClientEvents):
         self.on_error: asyncio.Queue[ClientError] = asyncio.Queue()
         self.place: int | str = 0
         self._clock = LinkClock()
+        self.policies = plan.redelivery_policies
         self._plan = plan
         self._identity = _identity(plan)
         self._context = context

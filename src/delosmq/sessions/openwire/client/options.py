@@ -176,6 +176,16 @@ class DestinationOptions:
     browser: bool | None = None
 
 
+@dataclass(frozen=True)
+class ProducerOptions:
+    """What ``?producer.NAME=`` behind a destination says, likewise."""
+
+    window_size_bytes: int | None = None
+    dispatch_async: bool | None = None
+
+
+NO_PRODUCER_OPTIONS: Final = ProducerOptions()
+
 DESTINATION_KINDS: Final[dict[str, type]] = {
     "prefetch_size": int,
     "maximum_pending_message_limit": int,
@@ -188,4 +198,5 @@ DESTINATION_KINDS: Final[dict[str, type]] = {
     "no_range_acks": bool,
     "browser": bool,
 }
+PRODUCER_KINDS: Final[dict[str, type]] = {"window_size_bytes": int, "dispatch_async": bool}
 """What each of these is, when it is anything."""

@@ -8,7 +8,13 @@ from collections.abc import Callable
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.acknowledgement import NOT_COUNTED
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
-from delosmq.sessions.openwire.client.options import AckMode, DestinationOptions
+from delosmq.sessions.openwire.client.options import (
+    NO_PRODUCER_OPTIONS,
+    AckMode,
+    DestinationOptions,
+    ProducerOptions,
+    RedeliveryPolicy,
+)
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.sessions.openwire.client.transaction import LocalTransaction
@@ -24,6 +30,7 @@ class ConsumerWish:
     Attributes:
         subscription_name: of a durable subscription; "" for none.
         selector: "" for none.
+        redelivery_policy: None for the connection's.
     """
 
     def __init__(
@@ -35,6 +42,7 @@ class ConsumerWish:
         subscription_name: str = "",
         no_local: bool = False,
         browser: bool = False,
+        redelivery_policy: RedeliveryPolicy | None = None,
     ) -> None:
         self.destination = destination
         self.options = options
@@ -42,6 +50,7 @@ class ConsumerWish:
         self.subscription_name = subscription_name
         self.no_local = no_local
         self.browser = browser
+        self.redelivery_policy = redelivery_policy
 
 
 class OpenWireClientSession:
@@ -80,7 +89,7 @@ class OpenWireClientSession:
         session_id = self.session_id
         info = self._consumer_info(wish)
         info.consumer_id = ConsumerId(session_id.connection_id, session_id.value, self._consumers_made)
-        policy = self._sender.options.redelivery_policy
+        policy = wish.redelivery_policy or self._sender.options.redelivery_policy
         consumer = OpenWireConsumer(self._sender, self.transaction, self.mode, info, policy)
         self.consumers[self._consumers_made] = consumer
         what = f"a {'browser' if wish.browser else 'consumer'} of {wish.destination.qualified_name()}"
@@ -132,13 +141,17 @@ class OpenWireClientSession:
         consumer.lose()
         self._forget_closed()
 
-    def add_producer(self, destination: Destination | None) -> tuple[OpenWireProducer, PendingRequest]:
+    def add_producer(
+        self, destination: Destination | None, own: ProducerOptions = NO_PRODUCER_OPTIONS
+    ) -> tuple[OpenWireProducer, PendingRequest]:
         self._producers_made += 1
         session_id = self.session_id
         info = ProducerInfo()
         info.producer_id = ProducerId(session_id.connection_id, session_id.value, self._producers_made)
         info.destination = destination
-        info.window_size = self._sender.options.producer_window_size_bytes
+        window_bytes = own.window_size_bytes
+        info.window_size = self._sender.options.producer_window_size_bytes if window_bytes is None else window_bytes
+        info.dispatch_async = own.dispatch_async is True
         producer = OpenWireProducer(self._sender, self.transaction, info, transacted=self.transacted)
         self.producers[self._producers_made] = producer
         name = "any destination" if destination is None else destination.qualified_name()

@@ -6,7 +6,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from delosmq.client.errors import wrong_option, wrong_option_value, wrong_url
-from delosmq.client.option_texts import filled, kinds_of, names, nearest, parameters, parsed, written
+from delosmq.client.options.option_texts import filled, kinds_of, names, nearest, parameters, parsed, written
+from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.sessions.openwire.client.options import (
     ClientOptions,
     PrefetchPolicy,
@@ -108,6 +109,7 @@ class ConnectionPlan:
     Attributes:
         addresses: where a broker is; several with ``failover:``.
         failover: None when a lost connection is lost.
+        redelivery_policies: the one that the URL says, and those that destinations have of their own.
     """
 
     addresses: tuple[BrokerAddress, ...]
@@ -115,6 +117,9 @@ class ConnectionPlan:
     failover: FailoverOptions | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    redelivery_policies: RedeliveryPolicies = field(
+        default_factory=lambda: RedeliveryPolicies({}, RedeliveryPolicy()), repr=False
+    )
 
     def __str__(self) -> str:
         listed = ",".join(map(str, self.addresses))
