@@ -1,1 +1,1 @@
-"""Runnable examples; `make run` starts `examples.orders`."""
+"""Runnable examples: `examples.orders`, which `make run` starts, and `examples.tea_shop`, with our client and kit."""
