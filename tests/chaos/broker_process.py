@@ -37,11 +37,13 @@ class BrokerProcess:
         self.directory = directory
         self.stomp_port = free_port()
         self.http_port = free_port()
+        self.openwire_port = free_port()
         self._process: subprocess.Popen[str] | None = None
         self._lines: list[str] = []
         self._changed = threading.Condition()
         self._reader: threading.Thread | None = None
-        ports = ["--stomp-port", str(self.stomp_port), "--http-port", str(self.http_port), "--openwire-port", "0"]
+        ports = ["--stomp-port", str(self.stomp_port), "--http-port", str(self.http_port)]
+        ports += ["--openwire-port", str(self.openwire_port)]
         command = [sys.executable, "-m", "delosmq.cli.main", "create", str(directory), "--password-stdin", *ports]
         subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=PATIENCE_S, capture_output=True)
         configuration = directory / "etc" / "broker.xml"

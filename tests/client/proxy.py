@@ -20,6 +20,8 @@ class Proxy:
         self.accepted = 0
         self._passes = asyncio.Event()
         self._passes.set()
+        self._cut_after = 0
+        self._cut = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
@@ -48,6 +50,14 @@ class Proxy:
             for writer in pair:
                 writer.transport.abort()
         self._pairs.clear()
+        self._cut_after = 0
+        self._cut.set()
+
+    async def cut_after(self, size_bytes: int) -> None:
+        """All connections break once so many more bytes have passed; returns then."""
+        self._cut.clear()
+        self._cut_after = size_bytes
+        await self._cut.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
@@ -68,10 +78,22 @@ class Proxy:
         try:
             while chunk := await source.read(65536):
                 if self._passes.is_set():
-                    sink.write(chunk)
+                    await self._pass_on(chunk, sink)
         except OSError:
             pass
         finally:
             await self._passes.wait()
             for writer in both:
                 writer.close()
+
+    async def _pass_on(self, chunk: bytes, sink: asyncio.StreamWriter) -> None:
+        if not self._cut_after:
+            sink.write(chunk)
+        elif len(chunk) < self._cut_after:
+            self._cut_after -= len(chunk)
+            sink.write(chunk)
+        else:
+            sink.write(chunk[: self._cut_after])
+            self._cut_after = 0
+            await sink.drain()
+            self.cut()

@@ -4,11 +4,15 @@
 
 import random
 
+import pytest
+
 from delosmq.sessions.client_errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from delosmq.sessions.openwire.client.connection import INTERRUPTED, OPEN
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy
 from delosmq.wire.openwire.commands import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
     TEXT_MESSAGE,
     ConnectionControl,
     ConnectionInfo,
@@ -161,6 +165,97 @@ def test_a_transaction_with_received_messages_can_t_be_committed_any_more() -> N
     assert said.type == 4
     assert isinstance(request.error, TransactionRolledBackError)
     assert session.transaction.transaction_id is None
+
+
+def test_a_commit_meanwhile_is_told_with_all_of_its_transaction() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session = wire.machine.create_session(AckMode.TRANSACTED)
+    producer, _ = session.add_producer(QUEUE)
+    producer.send(message(b"one"), QUEUE)
+    wire.take()
+    cut(wire)
+    producer.send(message(b"two"), QUEUE)
+    commit = session.commit()
+    wire.machine.resume()
+    wire.machine.interrupt()  # nothing of it was said to the second broker either
+    assert not commit.done
+    said = resumed(wire)
+    assert commit.done
+    assert commit.error is None
+    assert [one.type for one in said if isinstance(one, TransactionInfo)] == [BEGIN, COMMIT_ONE_PHASE]
+    assert [type(one) for one in said][-4:] == [TransactionInfo, MessageCommand, MessageCommand, TransactionInfo]
+
+
+def test_a_rollback_meanwhile_needs_no_broker() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, consumer = wire.consumer(AckMode.TRANSACTED)
+    producer, _ = session.add_producer(QUEUE)
+    producer.send(message(b"one"), QUEUE)
+    wire.take()
+    cut(wire)
+    rollback = session.rollback()
+    wire.dispatch(consumer)
+    assert [one for one in resumed(wire) if isinstance(one, TransactionInfo | MessageCommand)] == []
+    assert rollback.done
+    assert rollback.error is None
+    wire.dispatch(consumer)
+    consume(consumer)
+    wire.take()
+    cut(wire)
+    commit = session.commit()
+    assert [one for one in resumed(wire) if isinstance(one, TransactionInfo)] == []
+    assert isinstance(commit.error, TransactionRolledBackError)
+
+
+def test_one_that_was_acknowledged_alone_is_known_after_a_break() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    _, consumer = wire.consumer(AckMode.INDIVIDUAL)
+    wire.dispatch(consumer)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    consumer.consumed(delivery)
+    consumer.acknowledge_one(delivery)
+    cut(wire)
+    resumed(wire)
+    wire.dispatch(consumer, number=1, redelivered=1)
+    assert wire.acks() == ["POISON 1-1"]
+
+
+@pytest.mark.parametrize("mode", AckMode)
+def test_what_the_application_was_about_to_get_comes_again_or_is_known(mode: AckMode) -> None:
+    """In the blocking client there is a moment between the message's way out of the machine and the news of it."""
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, consumer = wire.consumer(mode)
+    wire.dispatch(consumer)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    cut(wire)
+    resumed(wire)
+    consumer.consumed(delivery)
+    assert wire.acks() == []
+    wire.dispatch(consumer, number=1, redelivered=1)
+    comes_again = mode not in (AckMode.AUTO, AckMode.DUPS_OK)
+    assert wire.acks() == ([] if comes_again else ["POISON 1-1"])
+    assert (consumer.reserve() is not None) == comes_again
+    if mode == AckMode.TRANSACTED:
+        commit = session.commit()
+        wire.take()
+        assert isinstance(commit.error, TransactionRolledBackError)
+
+
+def test_what_the_application_went_away_from_comes_again() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    _, consumer = wire.consumer()
+    wire.dispatch(consumer)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    cut(wire)
+    consumer.put_back(delivery)
+    resumed(wire)
+    assert consumer.reserve() is None
+    wire.dispatch(consumer, number=1, redelivered=1)
+    assert consumer.reserve() is not None
+    assert wire.acks() == []
 
 
 def test_a_redelivery_that_was_waiting_is_the_broker_s() -> None:

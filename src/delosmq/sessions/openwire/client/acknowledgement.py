@@ -62,6 +62,7 @@ class ConsumerAcks(Participant):
 
     Attributes:
         delivered: what the application has seen, oldest first, and the broker has no STANDARD for.
+        reserved: is on its way to the application.
         last_delivered_sequence: the broker's number of the last message that the application saw.
     """
 
@@ -79,6 +80,7 @@ class ConsumerAcks(Participant):
         self.transacted: bool = mode == AckMode.TRANSACTED
         self.closed: bool = False
         self.delivered: list[Delivery] = []
+        self.reserved: Delivery | None = None
         self.last_delivered_sequence: int = NOTHING_SEEN
         self._transaction = transaction
         self._mode = mode
@@ -109,6 +111,7 @@ class ConsumerAcks(Participant):
 
     def before(self, delivery: Delivery) -> None:
         """The application is about to see it."""
+        self.reserved = None
         self.last_delivered_sequence = delivery.message_id.broker_sequence_id
         if self._batch:
             return
@@ -193,6 +196,17 @@ class ConsumerAcks(Participant):
             self.sender.send(self._range(deliveries, REDELIVERED_ACK))
         if not self.closed:
             self.redeliver(deliveries, self.policy.delay_ms(redeliveries, self.sender.chance))
+
+    @property
+    def comes_again(self) -> bool:
+        """What the application has seen when the connection breaks is not acknowledged yet."""
+        return not self._each and not self._batch
+
+    def consumed_too_late(self) -> None:
+        """The application has a message of a connection that has broken meanwhile: the broker sends it again."""
+        if self.transacted:
+            self._transaction.begin()
+            self._transaction.rollback_only = True
 
     def forget_delivered(self) -> None:
         """All went back to the broker, which sends it again."""

@@ -98,7 +98,6 @@ class OpenWireClient(CommandSender):
         self._sessions_made: int = 0
         self._ours: WireFormatInfo = offer(options.wire_format, identity.host)
         self._lives: bool = False
-        self._ready: bool = False
         self._deferred: list[Command] = []
         self._agreements: int = 0
         self._silence_ns: int = 0
@@ -166,7 +165,8 @@ class OpenWireClient(CommandSender):
             return
         why = error or self._closed_by_peer(self.state == NEGOTIATING)
         self.state = INTERRUPTED
-        self._ready = False
+        was_ready = self.ready
+        self.ready = False
         self._form = None
         self._agreements += 1
         self._output = []
@@ -176,6 +176,8 @@ class OpenWireClient(CommandSender):
         for command_id, request in list(self._pending.items()):
             command = request.command
             if isinstance(command, TransactionInfo):
+                if not was_ready:
+                    continue
                 del self._pending[command_id]
                 self._finish(request, None, why if command.type == COMMIT_ONE_PHASE else None)
             elif isinstance(command, MessageAck):
@@ -193,24 +195,21 @@ class OpenWireClient(CommandSender):
 
     def _restore(self) -> None:
         """Tells all that is open, then what waits for an answer, then what was to be sent meanwhile."""
-        self._ready = True
+        self.ready = True
         repeated = self.temporaries.to_repeat()
         for session in self.sessions.values():
             repeated += session.to_repeat()
+        told = {command.command_id for command in repeated}
+        for command_id, request in sorted(self._pending.items()):
+            if request.command is not None and command_id not in told:
+                repeated += (*request.before, request.command)
+        repeated += self._deferred
+        self._deferred = []
         for command in repeated:
             if command.command_id:
                 self._write(command)
             else:
                 self.send(command)
-        told = {command.command_id for command in repeated}
-        for command_id, request in sorted(self._pending.items()):
-            waiting = request.command
-            if waiting is not None and command_id not in told:
-                self._write(waiting)
-        deferred = self._deferred
-        self._deferred = []
-        for command in deferred:
-            self._write(command)
 
     def _defer(self, command: Command) -> None:
         """What is said while there is no broker, and neither follows from what is open nor waits for an answer."""
@@ -257,7 +256,7 @@ class OpenWireClient(CommandSender):
         form = self._form
         if self.state == ENDED:
             return
-        if form is None or not self._ready:
+        if form is None or not self.ready:
             self._defer(command)
             return
         frame = encode_command(command, form)
@@ -367,7 +366,7 @@ class OpenWireClient(CommandSender):
             since = self._agreements
             self.after_ms(agreement.read_timeout_ms // _BEATS_PER_TIMEOUT + 1, lambda: self._beat(since))
         self.state = LOGGING_IN
-        self._ready = True
+        self.ready = True
         if self.fault_tolerant:
             control = ConnectionControl()
             control.fault_tolerant = True
@@ -377,7 +376,7 @@ class OpenWireClient(CommandSender):
         info.failover_reconnect = self._lives
         self.request(info, _LOGIN, self._logged_in, self.options.connect_response_timeout_ms)
         # Of one that was open before, the rest waits for the answer.
-        self._ready = not self._lives
+        self.ready = not self._lives
 
     def _logged_in(self, request: PendingRequest) -> None:
         error = request.error

@@ -97,6 +97,9 @@ class OpenWireConsumer(ConsumerAcks):
         """The connection is broken and will be made again: all that is not acknowledged comes again."""
         self._forget(self._waiting)
         self._forget(self.delivered)
+        if self.reserved is not None and self.comes_again:
+            self._forget((self.reserved,))
+        self.reserved = None
         self._waiting.clear()
         self.forget_delivered()
         self._held = 0
@@ -153,17 +156,23 @@ class OpenWireConsumer(ConsumerAcks):
                     delivery, f"Dispatch[{count}] exceeds redelivery policy limit: maximumRedeliveries = {limit}"
                 )
             else:
+                self.reserved = delivery
                 return delivery
         return None
 
     def consumed(self, delivery: Delivery) -> None:
         """The application has received it."""
-        self.before(delivery)
-        self.after(delivery)
+        if delivery is self.reserved:
+            self.before(delivery)
+            self.after(delivery)
+        else:
+            self.consumed_too_late()
 
     def put_back(self, delivery: Delivery) -> None:
         """The application went away before it was handed the message."""
-        if not self.closed:
+        if delivery is not self.reserved:
+            self._forget((delivery,))
+        elif not self.closed:
             self._waiting.appendleft(delivery)
             self.sender.events.changed(self.waiter)
 

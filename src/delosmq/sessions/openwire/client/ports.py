@@ -25,6 +25,7 @@ class PendingRequest:
         what: it asks for, in words.
         done: the answer came, or never will.
         command: what was sent.
+        before: what a broker that knows nothing of it must be told first.
         error: why it failed; None while it is not done.
         response: the answer, if it came from the broker.
         waiter: the owner's; the machine doesn't look at it.
@@ -36,6 +37,7 @@ class PendingRequest:
         self.what = what
         self.then = then
         self.command = command
+        self.before: list[Command] = []
         self.done: bool = False
         self.error: ClientError | None = None
         self.response: Response | None = None
@@ -112,6 +114,7 @@ class CommandSender(ABC):
     Attributes:
         optimizes: acknowledgements may be put off; no longer once the broker says that it is fault tolerant.
         running: messages are delivered; between start and stop.
+        ready: a broker hears at once what is sent; otherwise it is told when the connection was made again.
         fault_tolerant: it is made again when it breaks, and all that was open in it.
         seen: tells what came already; None where nothing comes twice.
     """
@@ -128,6 +131,7 @@ class CommandSender(ABC):
         self.appointments: Appointments = Appointments()
         self.optimizes: bool = options.optimize_acknowledge
         self.running: bool = False
+        self.ready: bool = False
         self.fault_tolerant: bool = False
         self.seen: SeenMessages | None = None
         self._transactions: int = 0

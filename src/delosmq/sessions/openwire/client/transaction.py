@@ -4,6 +4,7 @@ Source: TransactionContext of the Java client.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -75,20 +76,32 @@ class LocalTransaction:
         if self.transaction_id is None:
             return finished(_COMMIT)
         if self.rollback_only:
-            info = self._info(ROLLBACK)
-            losers = self._take()
-            return self._sender.request(info, _COMMIT, lambda request: _refuse(request, losers))
+            return self._roll_back(_COMMIT, _refuse)
         info = self._info(COMMIT_ONE_PHASE)
+        commands = self.commands
         participants = self._take()
-        return self._sender.request(info, _COMMIT, lambda request: _commit_answered(request, participants))
+        request = self._sender.request(info, _COMMIT, lambda request: _commit_answered(request, participants))
+        if not self._sender.ready:
+            request.before = commands
+        return request
 
     def rollback(self, timeout_ms: int = 0) -> PendingRequest:
         self._before_end()
         if self.transaction_id is None:
             return finished(_ROLLBACK)
+        return self._roll_back(_ROLLBACK, _undo, timeout_ms)
+
+    def _roll_back(
+        self, what: str, then: Callable[[PendingRequest, list[Participant]], None], timeout_ms: int = 0
+    ) -> PendingRequest:
         info = self._info(ROLLBACK)
         participants = self._take()
-        return self._sender.request(info, _ROLLBACK, lambda request: _roll_back(participants), timeout_ms)
+        if self._sender.ready:
+            return self._sender.request(info, what, lambda request: then(request, participants), timeout_ms)
+        # The next broker will know nothing of it.
+        request = finished(what)
+        then(request, participants)
+        return request
 
     def _take(self) -> list[Participant]:
         """Ends it here: what is sent from now on belongs to the next one."""
@@ -117,14 +130,14 @@ def _commit_answered(request: PendingRequest, participants: list[Participant]) -
         return
     if isinstance(request.error, ConnectionLostError):
         request.error = errors.in_doubt()
-    _roll_back(participants)
+    _undo(request, participants)
 
 
-def _roll_back(participants: list[Participant]) -> None:
+def _undo(_: PendingRequest, participants: list[Participant]) -> None:
     for participant in participants:
         participant.rolled_back()
 
 
 def _refuse(request: PendingRequest, participants: list[Participant]) -> None:
     request.error = errors.rolled_back()
-    _roll_back(participants)
+    _undo(request, participants)
