@@ -1,6 +1,7 @@
 """What all tests share. Random order comes from pytest-randomly; warnings are errors (pyproject.toml)."""
 
 import gc
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ from tests.chance import TIMES, tries
 settings.register_profile("delosmq", deadline=None, max_examples=tries(100))
 settings.load_profile("delosmq")
 
+SPARK = "spark"
+"""The group of tests that share one Spark."""
+KILLS = "test_kills.py"
+"""Spark's; it starts a Spark for each kill."""
 WHOLE_FILE_ON_SPARK = re.compile(r"^pytestmark = .*\bmark\.spark\b", re.MULTILINE)
 
 
@@ -24,16 +29,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if WHOLE_FILE_ON_SPARK.search(collection_path.read_text("utf-8")) else None
 
 
-@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
+def pytest_configure(config: pytest.Config) -> None:
+    """Several processes (``-n``) take the tests in the order given below, not the files with the most tests first. And
+    Spark's Java compiles quickly: it lives too short for what its second compiler would make of its code."""
+    config.option.loadscopereorder = False
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests, and pytest-randomly has mixed them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """More examples than usual take as long as they take. Of several processes (``-n``) one has all that Spark does, as
-    there Spark starts once, and each file is of one process."""
+    """More examples than usual take as long as they take. Of several processes one has all that Spark does, as there
+    Spark starts once, another the kills, which start it anew each time, and each file is of one process. What takes
+    longest comes first, so that no process is left alone with it at the end."""
+    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+    groups: dict[pytest.Item, str] = {}
     for item in items:
         if TIMES > 1 and item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(0))
+        groups[item] = SPARK if item.get_closest_marker("spark") and item.path.name != KILLS else str(item.path)
         if config.pluginmanager.has_plugin("xdist"):
-            spark = item.get_closest_marker("spark")
-            item.add_marker(pytest.mark.xdist_group("spark" if spark else str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(groups[item]))
+    items.sort(key=lambda item: (item.path.name != KILLS, groups[item] != SPARK, item.path not in slow_files))
 
 
 @pytest.fixture(autouse=True)
