@@ -24,13 +24,13 @@ from delosmq.model.protocol_names import OPENWIRE, SERVED_PROTOCOLS, STOMP
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, WebBind
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
-from delosmq.server.clock import Appointment, ServerClock, SystemClock
+from delosmq.server.clock import Appointment
 from delosmq.server.connection import Connection
 from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.listener import Listener, Server, bind, local_acceptor
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
-from delosmq.server.server_parts import ServerParts
+from delosmq.server.server_parts import Instruments, ServerParts
 from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.host import SessionServices
@@ -181,7 +181,7 @@ class ComposedBroker(Host):
     """A broker with its store, listeners and HTTP interface, on the running loop.
 
     Args:
-        clock: None for those of the machine.
+        instruments: None for those of the machine.
         local_name: by which clients of this process find it; "" when they don't.
         ports: False opens none for the acceptors.
 
@@ -198,14 +198,15 @@ class ComposedBroker(Host):
         http: WebBind | None,
         logger: logging.Logger,
         events: EngineEvents | None = None,
-        clock: ServerClock | None = None,
+        instruments: Instruments | None = None,
         local_name: str = "",
         ports: bool = True,
     ) -> None:
         self.settings = settings
         self.logger = logger
         self.store = store
-        self.clock = SystemClock() if clock is None else clock
+        self._instruments = Instruments() if instruments is None else instruments
+        self.clock = self._instruments.clock
         self.random = SystemRandom()
         self._protocols = tuple(PROTOCOLS[name](settings.acceptors) for name in SERVED_PROTOCOLS)
         self.conversions = Conversions(
@@ -283,7 +284,9 @@ class ComposedBroker(Host):
             LimitError: a port or the name within the process can't be had.
         """
         loop = asyncio.get_running_loop()
-        self._ticker = Ticker(loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal)
+        self._ticker = self._instruments.make_ticker(
+            loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal
+        )
         self._events.attach(self._ticker)
         services = SessionServices(
             self.broker,
@@ -296,6 +299,7 @@ class ComposedBroker(Host):
         passwords = self._passwords = PasswordChecks(loop)
         spoken = self._protocols
         parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=spoken, log=self.logger)
+        parts.tap = self._instruments.tap
         self._server = Server(parts)
         self._peer_log = parts.peer_log
         self._dead_letter_log.begin(self.logger)

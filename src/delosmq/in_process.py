@@ -9,6 +9,7 @@ what is too much pauses its writer, an end that is closed is the end of the stre
 import asyncio
 import os
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -47,6 +48,12 @@ class MemoryTransport(asyncio.Transport):
         self._protocol = protocol
         self._deliver = deliver
         self._loop.call_soon(self._receive)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """What arrives from now on is for ``protocol``, which reads as from a socket."""
+        assert isinstance(protocol, asyncio.BufferedProtocol)  # as all that stands before a session
+        self._protocol = protocol
+        self._deliver = partial(_read_into, protocol)
 
     # --- to the other end
 
@@ -172,6 +179,16 @@ class MemoryTransport(asyncio.Transport):
         if self._protocol is not None:
             self._protocol.connection_lost(cause)
         self._protocol = self._deliver = None
+
+
+def _read_into(protocol: asyncio.BufferedProtocol, chunk: bytes) -> None:
+    unread = memoryview(chunk)
+    while unread:
+        buffer = memoryview(protocol.get_buffer(len(unread)))
+        read = min(len(buffer), len(unread))
+        buffer[:read] = unread[:read]
+        protocol.buffer_updated(read)
+        unread = unread[read:]
 
 
 class LocalPort:

@@ -292,9 +292,9 @@ def test_a_tick_is_shared_by_all_that_comes_in_a_turn() -> None:
             turn.ready = 1
             assert server.ticker.claim()
             assert not server.ticker.claim(), "one for all that is handled now"
-            server.ticker.run_claimed()
+            server.ticker.run()
             assert server.ticker.claim()
-            server.ticker.run_claimed()
+            server.ticker.run()
 
     with asyncio.Runner(loop_factory=TurnLoop) as runner:
         runner.run(claim())

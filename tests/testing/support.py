@@ -35,7 +35,10 @@ class StompPeer:
         self._socket.close()
 
     def send(self, command: str, *headers: str, body: str = "") -> None:
-        self._socket.sendall(("\n".join((command, *headers)) + f"\n\n{body}\0").encode())
+        self.send_raw(("\n".join((command, *headers)) + f"\n\n{body}\0").encode())
+
+    def send_raw(self, chunk: bytes) -> None:
+        self._socket.sendall(chunk)
 
     def put(self, queue: str, body: str, *headers: str) -> None:
         """Sends a message and waits for its receipt."""

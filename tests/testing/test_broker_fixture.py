@@ -121,7 +121,7 @@ def test_a_broker_that_is_stopped_meanwhile_is_neither_slow_nor_refusing_afterwa
             broker.restart()
             with StompPeer(broker) as peer:
                 peer.put("tea", "one pot")
-        assert broker.composed.ticker.watchers == []
+        assert broker.watchers == []
 
 
 def test_a_silent_broker_answers_nothing_until_it_goes_on() -> None:
@@ -141,7 +141,7 @@ def test_a_slow_broker_serves_all_the_same() -> None:
         with broker.slow(turn_s=0.01):
             peer.put("tea", "one pot")
         assert broker.queue("tea").texts == ["one pot"]
-        assert broker.composed.ticker.watchers == []
+        assert broker.watchers == []
 
 
 def test_a_disk_that_stalls_lets_nothing_durable_be_confirmed(tmp_path: Path) -> None:

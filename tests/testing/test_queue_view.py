@@ -75,7 +75,7 @@ def test_a_wait_ends_with_the_change_that_it_waits_for() -> None:
             peer.put("tea", "one pot")
         waiting.join()
         broker.queue("tea").assert_has(messages=3)
-        assert broker.composed.ticker.watchers == []
+        assert broker.watchers == []
 
 
 def test_a_queue_is_looked_at_once_after_each_tick() -> None:
@@ -86,10 +86,10 @@ def test_a_queue_is_looked_at_once_after_each_tick() -> None:
             while ticker.scheduled:  # noqa: ASYNC110 - each turn of this loop is a tick
                 await asyncio.sleep(0)
             looks: list[None] = []
-            ticker.watchers.append(lambda: looks.append(None))
+            broker.watchers.append(lambda: looks.append(None))
             ticker.schedule()
             await asyncio.sleep(0)
-            ticker.watchers.clear()
+            broker.watchers.clear()
             return len(looks)
 
         assert broker.call(looks_of_one_tick()) == 1
@@ -117,13 +117,13 @@ async def test_a_coroutine_waits_while_its_loop_goes_on() -> None:
 async def test_a_wait_that_is_cancelled_leaves_nothing() -> None:
     async with BrokerFixture() as broker:
         wait = asyncio.create_task(broker.queue("tea").wait_for_async(messages=1))
-        while not broker.composed.ticker.watchers:  # noqa: ASYNC110 - the broker is in another thread
+        while not broker.watchers:  # noqa: ASYNC110 - the broker is in another thread
             await asyncio.sleep(0)
         wait.cancel()
         with pytest.raises(asyncio.CancelledError):
             await wait
         await broker.call_async(_one_turn())
-        assert broker.composed.ticker.watchers == []
+        assert broker.watchers == []
 
 
 async def _one_turn() -> None:
@@ -134,7 +134,7 @@ async def _one_turn() -> None:
 async def test_a_wait_ends_with_the_broker() -> None:
     broker = BrokerFixture().start()
     wait = asyncio.create_task(broker.queue("tea").wait_for_async(messages=1))
-    while not broker.composed.ticker.watchers:  # noqa: ASYNC110 - the broker is in another thread
+    while not broker.watchers:  # noqa: ASYNC110 - the broker is in another thread
         await asyncio.sleep(0)
     broker.stop()
     with pytest.raises(MisuseError, match="DMQ6023: the broker was stopped while it was asked"):

@@ -32,7 +32,7 @@ from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError
 from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.security.passwords import HASH_BYTES, SALT_BYTES, unmatched_form
-from delosmq.server.clock import ServerClock, SystemClock
+from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
 
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Broker:
         self.host = reachable(self._settings.acceptors[0].host) if self._settings.acceptors else LOOPBACK
         self._engine_events = events
         self._accept_loss = accept_loss
-        self._clock: ServerClock = SystemClock()
+        self._instruments = Instruments()
         self._life: BrokerThread | None = None
         self._kept_ports: dict[str, int] = {}
         self._guard = threading.Lock()
@@ -303,7 +303,7 @@ class Broker:
                 http=http,
                 events=self._engine_events,
                 accept_loss=self._accept_loss,
-                clock=self._clock,
+                instruments=self._instruments,
                 files=self._open_files(),
                 name=self.name,
                 ports=self._has_ports,

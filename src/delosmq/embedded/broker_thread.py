@@ -12,7 +12,7 @@ from delosmq.composition import Accounts, ComposedBroker, open_store
 from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.settings import BrokerSettings, WebBind
-from delosmq.server.clock import ServerClock
+from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
 from delosmq.storage.lock import DirectoryLock
 
@@ -71,7 +71,7 @@ class BrokerThread:
         http: WebBind | None,
         events: EngineEvents | None,
         accept_loss: bool,
-        clock: ServerClock,
+        instruments: Instruments,
         files: Files | None,
         name: str,
         ports: bool,
@@ -87,7 +87,7 @@ class BrokerThread:
         self._http = http
         self._events = events
         self._accept_loss = accept_loss
-        self._clock = clock
+        self._instruments = instruments
         self._files = files
         self._name = name
         self._ports = ports
@@ -145,7 +145,7 @@ class BrokerThread:
                 http=self._http,
                 logger=logger,
                 events=self._events,
-                clock=self._clock,
+                instruments=self._instruments,
                 local_name=self._name,
                 ports=self._ports,
             )

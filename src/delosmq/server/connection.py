@@ -109,10 +109,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
     def buffer_updated(self, nbytes: int) -> None:
         session = self._session
         if self._state != _SERVING or session is None:
-            if self._state == _DETECTING:
-                self._detect(bytes(self._parts.buffer[:nbytes]))
-            else:
-                self._drop(nbytes)
+            self.receive(bytes(self._parts.buffer[:nbytes]))
             return
         parts = self._parts
         claimed = parts.ticker.claim()
@@ -120,7 +117,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._feed(session, bytes(parts.buffer[:nbytes]))
         finally:  # or there would never be a tick again
             if claimed:
-                parts.ticker.run_claimed()
+                parts.ticker.run()
 
     def receive(self, chunk: bytes) -> None:
         session = self._session
@@ -332,10 +329,13 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def _serve(self, protocol: Protocol, start: bytes) -> None:
         parts = self._parts
-        session = protocol.open(self, self._peer, self._acceptor, parts.services, self._now())
-        self._session = session
+        session = self._session = protocol.open(self, self._peer, self._acceptor, parts.services, self._now())
         self._state = _SERVING
-        self._feed(session, start)
+        if parts.tap is None or self._transport is None:
+            self._feed(session, start)
+        else:
+            self._transport = layer = parts.tap.open(self, self._transport, self._peer, protocol.name)
+            layer.receive(start)
 
     def _feed(self, session: SessionMachine, chunk: bytes) -> None:
         try:

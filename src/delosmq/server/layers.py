@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from delosmq.model.errors import PeerError
+from delosmq.sessions.host import Peer
 
 AWAITED = "delosmq.awaited"
 """Extra info of a transport: what its peer has to do next, for the sentence that tells it that it is late."""
@@ -77,6 +78,11 @@ class Layer(asyncio.BufferedProtocol, asyncio.Transport, Upper):
         transport.set_write_buffer_limits(high=0, low=0)
         self._lower = transport
 
+    def insert(self, transport: asyncio.Transport) -> None:
+        """Takes its place above ``transport``, which belonged to what is above now."""
+        self.attach(transport)
+        transport.set_protocol(self)
+
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
@@ -139,3 +145,12 @@ class Layer(asyncio.BufferedProtocol, asyncio.Transport, Upper):
         self._closing = True
         if self._lower is not None:
             self._lower.abort()
+
+
+class Tap(ABC):
+    """Looks at what passes between connections and their sessions; for tests."""
+
+    @abstractmethod
+    def open(self, upper: Upper, transport: asyncio.Transport, peer: Peer, protocol: str) -> Layer:
+        """A layer over the transport of a connection which, as is known by now, speaks ``protocol``. It gets the first
+        bytes again."""

@@ -84,8 +84,7 @@ class ProtocolDetection:
             elsewhere=elsewhere(parts.http_port),
             buffer=parts.buffer,
         )
-        layer.attach(transport)
-        transport.set_protocol(layer)
+        layer.insert(transport)
         self._web_socket = layer
         return layer
 

@@ -1,10 +1,14 @@
-"""The parts that all connections of a broker share."""
+"""What a broker is made with, and the parts that all its connections share."""
 
 import asyncio
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
+from delosmq.server.clock import ServerClock, SystemClock
 from delosmq.server.input_buffer import IncompleteFrames
+from delosmq.server.layers import Tap
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.slow_readers import SlowReaders
@@ -16,6 +20,20 @@ from delosmq.sessions.protocol import Protocol
 READ_BYTES: Final = 256 * 1024
 
 
+@dataclass(frozen=True)
+class Instruments:
+    """What a running broker is made with. `delosmq.testing` brings its own; for all others the defaults are right.
+
+    Attributes:
+        make_ticker: takes the arguments of `Ticker`.
+        tap: sees the bytes of all connections; None for none.
+    """
+
+    clock: ServerClock = field(default_factory=SystemClock)
+    make_ticker: Callable[..., Ticker] = Ticker
+    tap: Tap | None = None
+
+
 class ServerParts:
     """The parts.
 
@@ -25,6 +43,7 @@ class ServerParts:
         incomplete_frames: what all of them hold of frames that are not complete.
         slow_readers: what waits for peers that do not read.
         http_port: of the HTTP interface, for those who look for it here; 0 when there is none.
+        tap: looks at what passes; None for none.
     """
 
     def __init__(
@@ -50,6 +69,7 @@ class ServerParts:
         self.incomplete_frames = IncompleteFrames(services.broker.settings.global_max_size_bytes)
         self.slow_readers = SlowReaders(services.broker.settings.global_max_size_bytes)
         self.http_port = 0
+        self.tap: Tap | None = None
 
     def bound(self, global_max_bytes: int) -> None:
         """Takes over ``global-max-size``, which was reloaded."""

@@ -40,7 +40,6 @@ class Ticker(SyncAsker):
 
     Attributes:
         scheduled: a tick is to come in this turn of the loop, or in the next.
-        watchers: called after each tick, hence after whatever has changed; they must return at once. For tests.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class Ticker(SyncAsker):
         self.clock = clock
         self._on_fatal = on_fatal
         self.scheduled = False
-        self.watchers: list[Callable[[], None]] = []
         self._stopped = False
         self._writers: list[TickParticipant] = []
         self._next_writers: list[TickParticipant] = []
@@ -96,19 +94,15 @@ class Ticker(SyncAsker):
         """Asks for a tick in this turn of the loop; one is enough for all who ask."""
         if not self.scheduled:
             self.scheduled = True
-            self._loop.call_soon(self._run)
+            self._loop.call_soon(self.run)
 
     def claim(self) -> bool:
         """True: nothing else has come in this turn of the loop, and no tick is asked for. Who claims it handles what
-        came and calls `run_claimed`, which saves a turn."""
+        came and calls `run`, which saves a turn."""
         if self.scheduled or self._turn is None or self._turn.ready != 1:
             return False
         self.scheduled = True
         return True
-
-    def run_claimed(self) -> None:
-        """The tick that `claim` stands for."""
-        self._run()
 
     def write_soon(self, writer: TickParticipant) -> None:
         """Has ``writer`` write at the end of the next tick."""
@@ -125,7 +119,8 @@ class Ticker(SyncAsker):
             self._stopped = True
             self._on_fatal(error)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """One tick: what `schedule` or `claim` stands for."""
         # Still counts as scheduled: what is asked for while a tick runs is served by it, or by the one `again` brings.
         if self._stopped:
             return
@@ -144,8 +139,6 @@ class Ticker(SyncAsker):
             self.fatal(error)
             return
         self.scheduled = False
-        for look in self.watchers:
-            look()
         if self._sync_timer is None:
             self._sync_later()
         if again:
@@ -190,7 +183,7 @@ class Ticker(SyncAsker):
         except Exception as error:
             self.fatal(error)
         if claimed:
-            self.run_claimed()
+            self.run()
         elif self._sync_timer is None and not self._stopped:
             self._sync_later()  # what was owed is written by reports, too
 

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from delosmq.testing.broker_fixture import BrokerFixture, BrokerOptions
+    from delosmq.testing.frame_faults import FrameFault
     from delosmq.testing.queue_view import QueueCounts, QueueView
+    from delosmq.testing.trace import Trace
     from delosmq.testing.turnable_clock import TurnableClock
 
-__all__ = ["BrokerFixture", "BrokerOptions", "QueueCounts", "QueueView", "TurnableClock"]
+__all__ = ["BrokerFixture", "BrokerOptions", "FrameFault", "QueueCounts", "QueueView", "Trace", "TurnableClock"]
 
 _ELSEWHERE = {
     "BrokerFixture": "broker_fixture",
     "BrokerOptions": "broker_fixture",
+    "FrameFault": "frame_faults",
     "QueueCounts": "queue_view",
     "QueueView": "queue_view",
+    "Trace": "trace",
     "TurnableClock": "turnable_clock",
 }
 

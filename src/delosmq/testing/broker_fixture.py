@@ -5,7 +5,8 @@ import threading
 import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 
@@ -13,10 +14,16 @@ from delosmq.embedded.broker import Broker
 from delosmq.embedded.broker_thread import BrokerThread
 from delosmq.model.errors import MisuseError
 from delosmq.model.settings import BrokerSettings
+from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
+from delosmq.testing.dialogue import DELIVERY
+from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, DROPPED, TWICE, FrameFault
+from delosmq.testing.frame_tap import FrameTap
 from delosmq.testing.queue_view import QueueView, on_broker
 from delosmq.testing.synced_files import SyncedFiles
+from delosmq.testing.trace import Trace, TracedEvents
 from delosmq.testing.turnable_clock import TimeKeeper, TurnableClock
+from delosmq.testing.watched_ticker import WatchedTicker, Watchers
 
 if TYPE_CHECKING:
     from delosmq.client import ClientConnection
@@ -51,13 +58,18 @@ class BrokerFixture(Broker, TimeKeeper):
 
     Attributes:
         clock: the broker's, which goes as the machine's until it is turned.
+        trace: what passed: connections, frames, events.
+        watchers: called on the broker's thread after whatever has changed; they return at once.
     """
 
     def __init__(self, directory: Path | str | None = None, **options: Unpack[BrokerOptions]) -> None:
         options.setdefault("http", False)
-        super().__init__(directory, **options)
+        self.trace = Trace()
+        super().__init__(directory, events=TracedEvents(self.trace), **options)
         self.clock = TurnableClock(self)
-        self._clock = self.clock
+        self.watchers: Watchers = []
+        self._tap = FrameTap(self.trace)
+        self._instruments = Instruments(self.clock, partial(WatchedTicker, self.watchers), self._tap)
         self._files: SyncedFiles | None = None
         self._is_silent = False
         self._turned = False
@@ -86,7 +98,7 @@ class BrokerFixture(Broker, TimeKeeper):
 
     def queue(self, name: str) -> QueueView:
         """A queue to be looked at or waited for, whether it exists yet or not."""
-        return QueueView(self, name)
+        return QueueView(self, name, self.watchers)
 
     @property
     def queue_names(self) -> list[str]:
@@ -113,6 +125,46 @@ class BrokerFixture(Broker, TimeKeeper):
             return len(connections)
 
         return on_broker(self, cut)
+
+    def cut_connection(self, *, before: str | None = None, after: str | None = None, number: int = 1) -> FrameFault:
+        """Has the connection be cut over which the n-th frame of a kind comes, from now on, on any connection.
+
+        Args:
+            before: the kind, as STOMP or OpenWire names it (``ACK``, ``MessageAck``); that frame arrives no more.
+            after: the same, and that frame arrives still. Name one of both.
+            number: n.
+
+        Raises:
+            MisuseError: there is no such frame or number; both or none of ``before`` and ``after`` are named.
+        """
+        if (before is None) == (after is None):
+            raise MisuseError("DMQ7209", "cut_connection takes either before= or after=, with the name of a frame")
+        return self._order(CUT_BEFORE, before, number) if after is None else self._order(CUT_AFTER, after, number)
+
+    def drop_frame(self, frame: str, *, number: int = 1) -> FrameFault:
+        """Has the n-th frame of a kind be lost, from now on, on any connection: it arrives not, and its sender goes on.
+
+        Args:
+            frame: the kind, as STOMP or OpenWire names it (``ACK``, ``RECEIPT``, ``MessageAck``, ``Response``).
+
+        Raises:
+            MisuseError: there is no such frame or number.
+        """
+        return self._order(DROPPED, frame, number)
+
+    def deliver_twice(self, *, number: int = 1) -> FrameFault:
+        """Has the n-th delivery arrive twice, from now on, at any client. The second acknowledgement of it is answered
+        and has no effect."""
+        return self._order(TWICE, DELIVERY, number)
+
+    def cancel_faults(self) -> None:
+        """Takes back all that was ordered for frames and has not happened yet."""
+        self._tap.faults = []
+
+    def _order(self, fate: str, frame: str | None, number: int) -> FrameFault:
+        fault = FrameFault(fate, str(frame), number)
+        self._tap.faults = [*self._tap.faults, fault]
+        return fault
 
     @contextmanager
     def refusing_connections(self) -> Iterator[None]:
@@ -161,13 +213,11 @@ class BrokerFixture(Broker, TimeKeeper):
         def dawdle() -> None:
             time.sleep(turn_s)
 
-        on_broker(self, lambda: self.composed.ticker.watchers.append(dawdle))
-        run = self._life
+        self.watchers.append(dawdle)
         try:
             yield
         finally:
-            if self._life is run:
-                on_broker(self, lambda: self.composed.ticker.watchers.remove(dawdle))
+            self.watchers.remove(dawdle)
 
     @property
     def disk(self) -> SyncedFiles:
@@ -196,8 +246,12 @@ class BrokerFixture(Broker, TimeKeeper):
     def reset(self) -> None:
         """Makes it a new broker on the same ports: connections end, queues and messages are gone, the clock is right.
         A journal stays."""
+        with suppress(MisuseError):  # it does not run
+            self.cut_connections()  # a client that does not close its end would have `stop` wait
         self.stop()
         self.clock.reset()
+        self._tap.reset()
+        self.trace.clear()
         self._turned = False
         self.start()
 

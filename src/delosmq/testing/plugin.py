@@ -1,6 +1,8 @@
 """The pytest plugin: fixtures with a broker. Loaded in every run of pytest beside an installed delosmq, hence light."""
 
-from collections.abc import AsyncIterator, Iterator
+import sys
+import time
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from delosmq.client.aio import AsyncConnection
     from delosmq.testing import BrokerFixture, BrokerOptions
 
+TRACE_TITLE: Final = "what passed through the broker"
 BROKERS: Final = frozenset({"broker", "durable_broker", "session_broker", "module_broker"})
 WHOLE_BROKERS: Final = frozenset({"whole_session_broker", "whole_module_broker"})
 """They count where a test uses none of `BROKERS`, which are made of them."""
@@ -82,6 +85,28 @@ def session_broker(whole_session_broker: "BrokerFixture") -> "BrokerFixture":
     """A broker on the same ports for all tests of the session, in memory, empty when a test begins."""
     whole_session_broker.reset()
     return whole_session_broker
+
+
+# --- the trace of a failed test
+
+BEGAN_S: Final = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Notes when a test begins: what passed before is no part of its trace."""
+    item.stash[BEGAN_S] = time.monotonic()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the report of a failed test what passed through each broker that it used."""
+    report = yield
+    module = sys.modules.get("delosmq.testing.trace")
+    if report.failed and module is not None:
+        for text in module.traces_since(item.stash[BEGAN_S]):
+            report.sections.append((TRACE_TITLE, text))
+    return report
 
 
 # --- clients

@@ -17,6 +17,7 @@ from delosmq.manage.control.queues import QueueControl
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.phrases import counted, one_line
 from delosmq.security.access import AccessControl, Login
+from delosmq.testing.watched_ticker import Watchers
 
 T = TypeVar("T")
 DEFAULT_TIMEOUT_S: Final = 10.0
@@ -99,9 +100,10 @@ class QueueView:
     All but the coroutine may be called anywhere but on the broker's own thread, also inside a running event loop.
     """
 
-    def __init__(self, broker: Broker, name: str) -> None:
+    def __init__(self, broker: Broker, name: str, watchers: Watchers) -> None:
         self.name = name
         self._broker = broker
+        self._watchers = watchers
         # Whatever the broker's users may do: the test may look at everything.
         settings = default_settings().security_settings
         self._access = AccessControl({}, {}, settings, cache_key=bytes(32))
@@ -186,7 +188,7 @@ class QueueView:
     async def _wait(self, wanted: WantedCounts, timeout_s: float) -> str:
         """Why it did not come about, or ""."""
         _check(wanted)
-        watchers = self._broker.composed.ticker.watchers
+        watchers = self._watchers
         came = asyncio.Event()
 
         def look() -> None:
