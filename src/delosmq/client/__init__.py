@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from delosmq.client.aio_xa import XaFlag, Xid
     from delosmq.client.connection import ClientConnection, ConnectionFactory, connect
     from delosmq.client.destinations import JmsDestination
     from delosmq.client.messages import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     )
     from delosmq.client.session import ClientSession, MessageConsumer, MessageProducer, QueueBrowser
     from delosmq.client.values import Byte, Char, Float, Int, Long, Short
+    from delosmq.client.xa import XaResource, XaSession
     from delosmq.sessions.client_errors import (
         ClientError,
         ClientOptionError,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
         TimedOutError,
         TransactionInDoubtError,
         TransactionRolledBackError,
+        UnsupportedOperationError,
+        XaTransactionError,
     )
     from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 
@@ -77,6 +81,12 @@ __all__ = [
     "TimedOutError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "UnsupportedOperationError",
+    "XaFlag",
+    "XaResource",
+    "XaSession",
+    "XaTransactionError",
+    "Xid",
     "connect",
 ]
 
@@ -85,6 +95,8 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("ClientSession", "MessageConsumer", "MessageProducer", "QueueBrowser"), "delosmq.client.session"),
     "JmsDestination": "delosmq.client.destinations",
     **dict.fromkeys(("AckMode", "RedeliveryPolicy"), "delosmq.sessions.openwire.client.options"),
+    **dict.fromkeys(("XaFlag", "Xid"), "delosmq.client.aio_xa"),
+    **dict.fromkeys(("XaResource", "XaSession"), "delosmq.client.xa"),
     **dict.fromkeys(("Byte", "Char", "Float", "Int", "Long", "Short"), "delosmq.client.values"),
 }
 

@@ -20,6 +20,7 @@ from weakref import WeakSet
 from delosmq.client import errors
 from delosmq.client.aio_producer import SendOptions
 from delosmq.client.aio_session import AsyncSession
+from delosmq.client.aio_xa import AsyncXaSession
 from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
@@ -156,11 +157,27 @@ class AsyncConnection(AsyncCloseable):
         """
         self._check()
         session = AsyncSession(self._link, self._link.machine.create_session(mode), self)
+        self._keep(session, watched=watched)
+        return session
+
+    async def create_xa_session(self, *, watched: bool = True) -> AsyncXaSession:
+        """A session for distributed transactions.
+
+        Raises:
+            IllegalStateError: DMQ9001, the connection is closed.
+        """
+        self._check()
+        machine = self._link.machine.create_session(AckMode.TRANSACTED, xa=True)
+        assert machine.xa is not None  # as was asked for
+        session = AsyncXaSession(self._link, machine, machine.xa, self)
+        self._keep(session, watched=watched)
+        return session
+
+    def _keep(self, session: AsyncSession, *, watched: bool) -> None:
         self._sessions.add(session)
         if watched:
             watch(session, "session", session.is_open, session.close_soon())
         self._link.flush()
-        return session
 
     async def unsubscribe(self, name: str) -> None:
         """Ends a durable subscription that no consumer reads.

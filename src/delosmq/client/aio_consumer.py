@@ -98,7 +98,7 @@ class AsyncConsumer(AsyncCloseable):
             timeout_s: None waits for ever, 0 not at all.
 
         Raises:
-            IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener.
+            IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener; DMQ9017, it has no branch.
         """
         delivery = await self.reserve(timeout_s)
         return None if delivery is None else self.hand_out(delivery)
@@ -106,6 +106,7 @@ class AsyncConsumer(AsyncCloseable):
     async def reserve(self, timeout_s: float | None) -> Delivery | None:
         """The next message, neither acknowledged nor counted yet; `hand_out` or `put_back` follows."""
         self._check()
+        self._machine.check_delivers()
         if self._session.has_listener:
             raise errors.has_listener()
         if timeout_s is not None and timeout_s < 0:

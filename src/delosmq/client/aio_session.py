@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from delosmq.client import errors
 from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer, ConsumerOwner, MessageListener
 from delosmq.client.aio_producer import AsyncProducer, ProducerOwner
 from delosmq.client.closeable import AsyncCloseable
@@ -138,6 +139,18 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         if not self._link.machine.has_client_id:
             raise machine_errors.no_client_id(name)
         return await self._create_consumer(named(topic, topic=True), selector, name=name, no_local=no_local)
+
+    async def create_shared_consumer(self, topic: Named, name: str, selector: str = "") -> "AsyncConsumer":
+        """Refused: OpenWire has no shared subscriptions, and the Java client throws likewise.
+
+        Raises:
+            UnsupportedOperationError: DMQ9073, which names the way that does the same.
+        """
+        raise errors.no_shared_subscriptions(named(topic, topic=True).name, name)
+
+    async def create_shared_durable_consumer(self, topic: Named, name: str, selector: str = "") -> "AsyncConsumer":
+        """As `create_shared_consumer`."""
+        return await self.create_shared_consumer(topic, name, selector)
 
     async def create_browser(self, queue: Named, selector: str = "") -> "AsyncBrowser":
         """Looks at what a queue holds, oldest first, without taking it."""

@@ -25,6 +25,7 @@ from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.session import ClientSession, in_listener
 from delosmq.client.values import PropertyContent
+from delosmq.client.xa import XaSession
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 
@@ -103,6 +104,19 @@ class ClientConnection(Closeable):
             IllegalStateError: DMQ9001, the connection is closed.
         """
         return self._session(mode, watched=True)
+
+    def create_xa_session(self) -> XaSession:
+        """A session for distributed transactions.
+
+        Raises:
+            IllegalStateError: DMQ9001, the connection is closed.
+        """
+        self._check()
+        inner = self._thread.run(self._inner.create_xa_session(watched=False))
+        session = XaSession(self._thread, inner, self)
+        self._sessions.add(session)
+        watch(session, "session", inner.is_open, inner.close_soon())
+        return session
 
     def _session(self, mode: AckMode, *, watched: bool) -> ClientSession:
         self._check()

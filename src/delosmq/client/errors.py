@@ -6,6 +6,7 @@ from delosmq.sessions.client_errors import (
     IllegalStateError,
     MessageFormatError,
     TimedOutError,
+    UnsupportedOperationError,
 )
 
 
@@ -40,6 +41,14 @@ def wrong_destination(name: str, why: str) -> ClientOptionError:
 
 def wrong_argument(name: str, value: object, wanted: str) -> ClientOptionError:
     return ClientOptionError("DMQ9056", f"{name} is {value!r}, but must be {wanted}.")
+
+
+def no_shared_subscriptions(topic: str, name: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        "DMQ9073",
+        f"OpenWire has no shared subscriptions. Have all consume from 'topic://{topic}::{name}' (DelosMQ, Artemis), or"
+        f" from the queue 'Consumer.{name}.VirtualTopic.{topic}' of the topic 'VirtualTopic.{topic}' (Classic too).",
+    )
 
 
 def has_listener() -> IllegalStateError:

@@ -99,6 +99,19 @@ class ClientSession(Closeable):
         inner = self._thread.run(self._inner.create_durable_consumer(topic, name, selector, no_local=no_local))
         return MessageConsumer(self._thread, inner, self)
 
+    def create_shared_consumer(self, topic: Named, name: str, selector: str = "") -> "MessageConsumer":
+        """Refused: OpenWire has no shared subscriptions, and the Java client throws likewise.
+
+        Raises:
+            UnsupportedOperationError: DMQ9073, which names the way that does the same.
+        """
+        inner = self._thread.run(self._inner.create_shared_consumer(topic, name, selector))
+        return MessageConsumer(self._thread, inner, self)
+
+    def create_shared_durable_consumer(self, topic: Named, name: str, selector: str = "") -> "MessageConsumer":
+        """As `create_shared_consumer`."""
+        return self.create_shared_consumer(topic, name, selector)
+
     def create_browser(self, queue: Named, selector: str = "") -> "QueueBrowser":
         """Looks at what a queue holds, oldest first, without taking it."""
         return QueueBrowser(self._thread, self._thread.run(self._inner.create_browser(queue, selector)))

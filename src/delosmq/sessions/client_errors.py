@@ -50,6 +50,23 @@ class TransactionInDoubtError(ClientError):
     """The connection broke while the commit was on its way: it happened as a whole, or not at all."""
 
 
+class XaTransactionError(ClientError):
+    """A branch of a distributed transaction can't be started, ended, prepared, committed or rolled back.
+
+    Attributes:
+        error_code: of X/Open XA: negative for XAER_..., 100 to 107 when it is or will be rolled back, 5 to 8 when an
+            operator has decided.
+    """
+
+    def __init__(self, code: str, message: str, error_code: int) -> None:
+        super().__init__(code, message)
+        self.error_code = error_code
+
+
+class UnsupportedOperationError(ClientError):
+    """The protocol has no such thing; the sentence names what has the same effect."""
+
+
 class RefusedError(ClientError):
     """The broker refused a command for a reason that has no class of its own here.
 

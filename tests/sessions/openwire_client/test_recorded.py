@@ -16,7 +16,9 @@ import pytest
 from delosmq.client.messages import MapMessage, TextMessage, command_of
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy, RedeliveryPolicy
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
-from delosmq.wire.openwire.structures import QUEUE, TOPIC, Destination
+from delosmq.sessions.openwire.client.xa import TMSUCCESS, XaBranches, xids_of
+from delosmq.wire.openwire.commands import BEGIN, TransactionInfo
+from delosmq.wire.openwire.structures import QUEUE, TOPIC, Destination, XATransactionId
 from tests.sessions.openwire_client.support import AT_ONCE, AT_ONCE_AND_AGAIN, PREFETCH_4, Player
 
 NAMED = ClientOptions(client_id="recorder")
@@ -455,6 +457,52 @@ def temporary(player: Player, queue: Destination) -> None:
     player.receive(answers)
     session.close_consumer(answers)
     player.answered(player.machine.temporaries.delete(replies))
+    player.close()
+
+
+def branches(player: Player) -> tuple[OpenWireClientSession, XaBranches, list[XATransactionId]]:
+    """A session of distributed transactions, and the branches that the recorder began."""
+    session = player.machine.create_session(AckMode.TRANSACTED, xa=True)
+    begun = [one for one in player.recording.commands() if isinstance(one, TransactionInfo) and one.type == BEGIN]
+    resource = session.xa
+    assert resource is not None
+    return session, resource, [one.transaction_id for one in begun if isinstance(one.transaction_id, XATransactionId)]
+
+
+@script("xa", NAMED)
+def distributed_sends(player: Player, queue: Destination) -> None:
+    session, resource, (one, two) = branches(player)
+    for xid in (one, two):
+        resource.start(xid)
+        player.send(session, queue, 1, 1)
+        player.answered(resource.end(xid, TMSUCCESS))
+        if xid is two:
+            player.answered(resource.prepare(xid))
+            found = resource.recover()
+            player.answered(found)
+            assert [prepared.key() for prepared in xids_of(found)] == [two.key()]
+        player.answered(resource.commit(xid, one_phase=xid is one))
+    player.close()
+
+
+@script("xa-acknowledged", replace(FOUR, redelivery_policy=AT_ONCE_AND_AGAIN))
+def distributed_receives(player: Player, queue: Destination) -> None:
+    session, resource, (sent, one, two, back, prepared_back, again) = branches(player)
+    resource.start(sent)
+    player.send(session, queue, 1, 7)
+    player.answered(resource.end(sent, TMSUCCESS))
+    player.answered(resource.commit(sent, one_phase=True))
+    consumer = player.consumer(session, queue)
+    for xid in (one, two, back, prepared_back, again):
+        resource.start(xid)
+        player.receive(consumer, 2)
+        player.answered(resource.end(xid, TMSUCCESS))
+        if xid in (two, prepared_back):
+            player.answered(resource.prepare(xid))
+        if xid in (back, prepared_back):
+            player.answered(resource.rollback(xid))
+        else:
+            player.answered(resource.commit(xid, one_phase=xid is not two))
     player.close()
 
 

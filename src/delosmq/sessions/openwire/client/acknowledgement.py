@@ -16,8 +16,9 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
+from delosmq.sessions.openwire.client.participants import Participant
 from delosmq.sessions.openwire.client.ports import NS_PER_MS, CommandSender, PendingRequest
-from delosmq.sessions.openwire.client.transaction import LocalTransaction, Participant
+from delosmq.sessions.openwire.client.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import (
     DELIVERED_ACK,
     EXPIRED_ACK,
@@ -63,6 +64,7 @@ class ConsumerAcks(Participant):
     Attributes:
         delivered: what the application has seen, oldest first, and the broker has no STANDARD for.
         reserved: is on its way to the application.
+        interruptions: how often the connection broke and was made again.
         last_delivered_sequence: the broker's number of the last message that the application saw.
     """
 
@@ -92,6 +94,7 @@ class ConsumerAcks(Participant):
         self._individually: bool = options.transacted_individual_ack or options.non_blocking_redelivery
         self._optimized: bool = info.optimized_acknowledge
         self._optimized_at: int = sender.clock.monotonic_ns()
+        self.interruptions: int = 0
         self._participates: bool = False
         self._pending: MessageAck | None = None
         self._delivered_counter: int = 0
@@ -174,10 +177,14 @@ class ConsumerAcks(Participant):
     def recover(self) -> None:
         """Delivers again what was seen and not acknowledged, or gives it up as poison when that was too often."""
         self._acknowledge_seen()
-        if not self.delivered:
-            return
         deliveries = self.delivered
         self.delivered = []
+        self.give_back(deliveries)
+
+    def give_back(self, deliveries: list[Delivery]) -> None:
+        """As `recover`, what the caller has kept of it."""
+        if not deliveries:
+            return
         newest = deliveries[-1]
         redelivered_before = newest.message.redelivery_counter
         for delivery in deliveries:
@@ -210,6 +217,7 @@ class ConsumerAcks(Participant):
 
     def forget_delivered(self) -> None:
         """All went back to the broker, which sends it again."""
+        self.interruptions += 1
         if self.in_transaction():
             self._transaction.rollback_only = True
         self.delivered.clear()
@@ -229,6 +237,15 @@ class ConsumerAcks(Participant):
 
     def rolled_back(self) -> None:
         self.recover()
+
+    def detach(self) -> Participant:
+        deliveries = self.delivered
+        self.delivered = []
+        return BranchDeliveries(self, deliveries)
+
+    @abstractmethod
+    def end_if_closing(self) -> None:
+        """Ends the consumer if that waited for a transaction."""
 
     def in_transaction(self) -> bool:
         """Something that it delivered belongs to an open transaction."""
@@ -348,3 +365,27 @@ class ConsumerAcks(Participant):
             self.sender.send(ack)
             return None
         return self.sender.request(ack, "an acknowledgement")
+
+
+class BranchDeliveries(Participant):
+    """What a consumer has delivered in a branch that was ended."""
+
+    def __init__(self, consumer: ConsumerAcks, deliveries: list[Delivery]) -> None:
+        self._consumer = consumer
+        self._deliveries = deliveries
+        self._since: int = consumer.interruptions
+
+    def before_end(self) -> None:
+        """It was ended before."""
+
+    def committed(self) -> None:
+        self._consumer.end_if_closing()
+
+    def rolled_back(self) -> None:
+        consumer = self._consumer
+        if not consumer.closed and consumer.interruptions == self._since:
+            consumer.give_back(self._deliveries)
+        consumer.end_if_closing()
+
+    def detach(self) -> Participant:
+        return self

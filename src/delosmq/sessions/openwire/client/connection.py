@@ -29,9 +29,9 @@ from delosmq.sessions.openwire.client.ports import (
 )
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
+from delosmq.sessions.openwire.client.transaction import fails_when_interrupted
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
-    COMMIT_ONE_PHASE,
     BrokerInfo,
     ConnectionControl,
     ConnectionError,
@@ -179,7 +179,7 @@ class OpenWireClient(CommandSender):
                 if not was_ready:
                     continue
                 del self._pending[command_id]
-                self._finish(request, None, why if command.type == COMMIT_ONE_PHASE else None)
+                self._finish(request, None, why if fails_when_interrupted(command) else None)
             elif isinstance(command, MessageAck):
                 del self._pending[command_id]
                 self._finish(request, None, why)
@@ -423,11 +423,11 @@ class OpenWireClient(CommandSender):
         if not self._lives or self.state in (CLOSING, ENDED):
             raise errors.closed("connection")
 
-    def create_session(self, mode: AckMode) -> OpenWireClientSession:
+    def create_session(self, mode: AckMode, *, xa: bool = False) -> OpenWireClientSession:
         self.check_open()
         self._sessions_made += 1
         session_id = SessionId(self.connection_id.value, self._sessions_made)
-        session = OpenWireClientSession(self, session_id, mode)
+        session = OpenWireClientSession(self, session_id, mode, xa=xa)
         self.sessions[session_id.value] = session
         self.send(session.info())
         return session

@@ -47,7 +47,6 @@ class OpenWireConsumer(ConsumerAcks):
         self.closing: bool = False
         self._waiting: deque[Delivery] = deque()
         self._held: int = 0
-        self._interruptions: int = 0
         self._pulled: bool = False
         self._prefetch: int = info.prefetch_size
         interval_ms = sender.options.optimized_ack_scheduled_ack_interval_ms
@@ -103,7 +102,6 @@ class OpenWireConsumer(ConsumerAcks):
         self._waiting.clear()
         self.forget_delivered()
         self._held = 0
-        self._interruptions += 1
         self._pulled = False
         self._prefetch = self.info.prefetch_size
         self.sender.events.changed(self.waiter)
@@ -143,9 +141,19 @@ class OpenWireConsumer(ConsumerAcks):
         self.sender.send(pull)
         return True
 
+    def check_delivers(self) -> None:
+        """
+        Raises:
+            IllegalStateError: DMQ9017, its session works in no branch of a distributed transaction.
+        """
+        if not self._transaction.delivers:
+            raise errors.no_branch()
+
     def reserve(self) -> Delivery | None:
         """The next message for the application; `consumed` or `put_back` follows."""
-        while self._waiting and not self._held and not self.closed and not self.closing and self.sender.running:
+        if not self.sender.running or not self._transaction.delivers:
+            return None
+        while self._waiting and not self._held and not self.closed and not self.closing:
             delivery = self._waiting.popleft()
             if self._is_expired(delivery):
                 self.expired(delivery)
@@ -185,7 +193,7 @@ class OpenWireConsumer(ConsumerAcks):
 
     def redeliver(self, deliveries: list[Delivery], delay_ms: int) -> None:
         self._forget(deliveries)
-        since = self._interruptions
+        since = self.interruptions
         if self.sender.options.non_blocking_redelivery:
             self.sender.after_ms(delay_ms, lambda: self._append(deliveries, since))
         elif delay_ms <= 0:
@@ -196,12 +204,12 @@ class OpenWireConsumer(ConsumerAcks):
             self.sender.after_ms(delay_ms, lambda: self._release(deliveries, since))
 
     def _append(self, deliveries: list[Delivery], since: int) -> None:
-        if not self.closed and since == self._interruptions:
+        if not self.closed and since == self.interruptions:
             self._waiting.extend(deliveries)
             self.sender.events.changed(self.waiter)
 
     def _release(self, deliveries: list[Delivery], since: int) -> None:
-        if not self.closed and since == self._interruptions:
+        if not self.closed and since == self.interruptions:
             self._held -= 1
             self._waiting.extendleft(reversed(deliveries))
             self.sender.events.changed(self.waiter)
@@ -237,14 +245,14 @@ class OpenWireConsumer(ConsumerAcks):
 
     def committed(self) -> None:
         super().committed()
-        self._end_if_closing()
+        self.end_if_closing()
 
     def rolled_back(self) -> None:
         super().rolled_back()
-        self._end_if_closing()
+        self.end_if_closing()
 
-    def _end_if_closing(self) -> None:
-        if self.closing:
+    def end_if_closing(self) -> None:
+        if self.closing and not self.in_transaction():
             self.closing = False
             self._end()
 

@@ -15,6 +15,7 @@ from delosmq.sessions.client_errors import (
     TimedOutError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    XaTransactionError,
 )
 from delosmq.wire.openwire.structures import Throwable
 
@@ -112,6 +113,37 @@ def rolled_back() -> TransactionRolledBackError:
     )
 
 
+def ends_with_branch(action: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9015",
+        f"{action} is not for sessions of distributed transactions: end the branch by the session's xa_resource.",
+    )
+
+
+def no_branch() -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9017",
+        "the session works in no branch of a distributed transaction, in which it could receive: call start() of its"
+        " xa_resource first.",
+    )
+
+
+def branch_misused(xid: str, why: str, error_code: int) -> XaTransactionError:
+    return XaTransactionError("DMQ9016", f"branch {xid}: {why}.", error_code)
+
+
+def branch_refused(error: ClientError) -> XaTransactionError:
+    """What the broker says of a branch, or why it says nothing."""
+    _, mark, written = error.message.rpartition(_XA_MARK)
+    try:
+        return XaTransactionError("DMQ9028", error.message, int(written) if mark else _XAER_RMFAIL)
+    except ValueError:
+        return XaTransactionError("DMQ9028", error.message, _XAER_RMERR)
+
+
+_XA_MARK: Final = "xaErrorCode:"
+_XAER_RMERR: Final = -3
+_XAER_RMFAIL: Final = -7
 _SECURITY: Final = "DMQ9020"
 _CLASSES: Final[dict[str, tuple[str, type[ClientError]]]] = {
     "SecurityException": (_SECURITY, ClientSecurityError),

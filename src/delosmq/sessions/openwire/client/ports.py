@@ -12,6 +12,7 @@ from delosmq.model.ports import Clock, Random
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import ClientOptions
+from delosmq.sessions.openwire.client.participants import EndedBranch
 from delosmq.wire.openwire.commands import Response
 from delosmq.wire.openwire.structures import Command, ConnectionId
 
@@ -117,6 +118,7 @@ class CommandSender(ABC):
         ready: a broker hears at once what is sent; otherwise it is told when the connection was made again.
         fault_tolerant: it is made again when it breaks, and all that was open in it.
         seen: tells what came already; None where nothing comes twice.
+        ended_branches: of distributed transactions, by the key of their id, until their outcome is known.
     """
 
     def __init__(
@@ -134,6 +136,7 @@ class CommandSender(ABC):
         self.ready: bool = False
         self.fault_tolerant: bool = False
         self.seen: SeenMessages | None = None
+        self.ended_branches: dict[str, EndedBranch] = {}
         self._transactions: int = 0
 
     def next_transaction(self) -> int:

@@ -18,6 +18,7 @@ from delosmq.sessions.openwire.client.options import (
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.sessions.openwire.client.xa import XaBranches, XaTransaction
 from delosmq.wire.openwire.commands import ConsumerInfo, ProducerInfo, RemoveInfo, SessionInfo
 from delosmq.wire.openwire.structures import Command, ConsumerId, Destination, ProducerId, SessionId
 
@@ -57,15 +58,22 @@ class OpenWireClientSession:
     """
     Attributes:
         consumers, producers: those that are open, in the order they were made, by the last number of their ids.
+        xa: of a session whose transactions are branches of distributed ones.
     """
 
-    def __init__(self, sender: CommandSender, session_id: SessionId, mode: AckMode) -> None:
+    def __init__(self, sender: CommandSender, session_id: SessionId, mode: AckMode, *, xa: bool = False) -> None:
         self.session_id = session_id
         self.mode = mode
         self.closed: bool = False
         self.consumers: dict[int, OpenWireConsumer] = {}
         self.producers: dict[int, OpenWireProducer] = {}
-        self.transaction: LocalTransaction = LocalTransaction(sender)
+        self.xa: XaBranches | None = None
+        if xa:
+            distributed = XaTransaction(sender)
+            self.transaction: LocalTransaction = distributed
+            self.xa = XaBranches(sender, distributed, self._look_again)
+        else:
+            self.transaction = LocalTransaction(sender)
         self.last_delivered_sequence: int = NOT_COUNTED
         self._sender = sender
         self._consumers_made: int = 0
@@ -190,21 +198,23 @@ class OpenWireClientSession:
     def commit(self) -> PendingRequest:
         """
         Raises:
-            IllegalStateError: DMQ9001, DMQ9002.
+            IllegalStateError: DMQ9001, DMQ9002, DMQ9015.
         """
         self.check_open()
         if not self.transacted:
             raise errors.not_transacted("commit()")
+        self.transaction.check_ends_here("commit()")
         return self.transaction.commit()
 
     def rollback(self) -> PendingRequest:
         """
         Raises:
-            IllegalStateError: DMQ9001, DMQ9002.
+            IllegalStateError: DMQ9001, DMQ9002, DMQ9015.
         """
         self.check_open()
         if not self.transacted:
             raise errors.not_transacted("rollback()")
+        self.transaction.check_ends_here("rollback()")
         return self.transaction.rollback()
 
     def check_open(self) -> None:
@@ -247,8 +257,15 @@ class OpenWireClientSession:
         remove.last_delivered_sequence_id = self.last_delivered_sequence
         self._sender.send(remove)
 
+    def _look_again(self) -> None:
+        """Messages may be delivered now."""
+        for consumer in self.consumers.values():
+            self._sender.events.changed(consumer.waiter)
+
     def interrupt(self) -> None:
         """The connection is broken, and will be made again."""
+        if self.xa is not None:
+            self.xa.interrupt()
         for consumer in self.consumers.values():
             consumer.interrupt()
 

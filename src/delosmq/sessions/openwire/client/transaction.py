@@ -3,37 +3,18 @@
 Source: TransactionContext of the Java client.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
 from delosmq.sessions.client_errors import ConnectionLostError
 from delosmq.sessions.openwire.client import errors
+from delosmq.sessions.openwire.client.participants import Participant
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
-from delosmq.wire.openwire.commands import BEGIN, COMMIT_ONE_PHASE, ROLLBACK, TransactionInfo
+from delosmq.wire.openwire.commands import BEGIN, COMMIT_ONE_PHASE, END, ROLLBACK, TransactionInfo
 from delosmq.wire.openwire.structures import Command, LocalTransactionId, TransactionId
 
 _COMMIT: Final = "a commit"
 _ROLLBACK: Final = "a rollback"
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Participant(ABC):
-    """What takes part in a transaction, and hears how it ends."""
-
-    @abstractmethod
-    def before_end(self) -> None:
-        """It is about to end; what belongs to it can still be sent."""
-
-    @abstractmethod
-    def committed(self) -> None:
-        """It has happened."""
-
-    @abstractmethod
-    def rolled_back(self) -> None:
-        """It has not."""
 
 
 class LocalTransaction:
@@ -42,6 +23,7 @@ class LocalTransaction:
         transaction_id: of the one that is open; None between two.
         commands: what the broker has to be told again when the connection is made again.
         rollback_only: it can't be committed any more.
+        delivers: its session may receive messages now.
     """
 
     def __init__(self, sender: CommandSender) -> None:
@@ -49,7 +31,14 @@ class LocalTransaction:
         self.transaction_id: TransactionId | None = None
         self.commands: list[Command] = []
         self.rollback_only: bool = False
+        self.delivers: bool = True
         self._participants: list[Participant] = []
+
+    def check_ends_here(self, action: str) -> None:
+        """
+        Raises:
+            IllegalStateError: DMQ9015, it is a coordinator's.
+        """
 
     def begin(self) -> None:
         """Begins one unless one is open."""
@@ -121,6 +110,14 @@ class LocalTransaction:
     def _before_end(self) -> None:
         for participant in self._participants:
             participant.before_end()
+
+
+def fails_when_interrupted(info: TransactionInfo) -> bool:
+    """Whether its outcome is not known when the connection breaks before the answer. What was not committed or prepared
+    is rolled back with the connection."""
+    if isinstance(info.transaction_id, LocalTransactionId):
+        return info.type == COMMIT_ONE_PHASE
+    return info.type != END
 
 
 def _commit_answered(request: PendingRequest, participants: list[Participant]) -> None:

@@ -1,0 +1,146 @@
+"""Distributed transactions of the asyncio client: a session whose transactions are branches that a coordinator ends."""
+
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Final
+
+from delosmq.client.aio_session import AsyncSession
+from delosmq.client.errors import wrong_argument
+from delosmq.client.link import Link
+from delosmq.sessions.openwire.client.ports import PendingRequest
+from delosmq.sessions.openwire.client.session import OpenWireClientSession
+from delosmq.sessions.openwire.client.xa import XA_RDONLY, XaBranches, vote_of, xids_of
+from delosmq.wire.openwire.structures import XATransactionId
+
+LONGEST_PART_BYTES: Final = 64
+"""Source: MAXGTRIDSIZE and MAXBQUALSIZE of X/Open XA."""
+
+
+class XaFlag(IntFlag):
+    """Flags of X/Open XA, by their numbers there."""
+
+    NO_FLAGS = 0
+    JOIN = 0x00200000
+    SUSPEND = 0x02000000
+    SUCCESS = 0x04000000
+    RESUME = 0x08000000
+    FAIL = 0x20000000
+
+
+@dataclass(frozen=True)
+class Xid:
+    """The name of a branch.
+
+    Attributes:
+        format_id: says who makes such names.
+        global_transaction_id: of the whole transaction; 1 to 64 bytes.
+        branch_qualifier: of this resource's part; up to 64 bytes.
+
+    Raises:
+        ClientOptionError: DMQ9056, a part is longer.
+    """
+
+    format_id: int
+    global_transaction_id: bytes
+    branch_qualifier: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.global_transaction_id) <= LONGEST_PART_BYTES:
+            raise wrong_argument(
+                "global_transaction_id", self.global_transaction_id, f"1 to {LONGEST_PART_BYTES} bytes long"
+            )
+        if len(self.branch_qualifier) > LONGEST_PART_BYTES:
+            raise wrong_argument("branch_qualifier", self.branch_qualifier, f"up to {LONGEST_PART_BYTES} bytes long")
+
+    def wire(self) -> XATransactionId:
+        """As the protocol has it."""
+        return XATransactionId(self.format_id, self.global_transaction_id, self.branch_qualifier)
+
+
+class AsyncXaResource:
+    """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch.
+
+    All raise XaTransactionError, whose ``error_code`` is that of X/Open XA.
+    """
+
+    def __init__(self, link: Link, machine: XaBranches) -> None:
+        self._link = link
+        self._machine = machine
+
+    async def start(self, xid: Xid, flags: XaFlag = XaFlag.NO_FLAGS) -> None:
+        """What the session sends and receives from now on belongs to the branch.
+
+        Args:
+            flags: NO_FLAGS; JOIN and RESUME are the same, as the broker knows which branches there are.
+        """
+        self._check()
+        if flags not in (XaFlag.NO_FLAGS, XaFlag.JOIN, XaFlag.RESUME):
+            raise wrong_argument("flags", flags, "NO_FLAGS, JOIN or RESUME")
+        self._machine.start(xid.wire())
+        self._link.flush()
+
+    async def end(self, xid: Xid, flags: XaFlag = XaFlag.SUCCESS) -> None:
+        """The session's part of the branch is done.
+
+        Args:
+            flags: SUCCESS; FAIL when it can only be rolled back; SUSPEND when the session goes on with it later.
+        """
+        self._check()
+        await self._answer(self._machine.end(xid.wire(), flags))
+
+    async def prepare(self, xid: Xid) -> bool:
+        """Whether the branch is prepared, and waits for `commit` or `rollback` for as long as it takes.
+
+        False when nothing was done in it, and it has ended."""
+        self._check()
+        request = self._machine.prepare(xid.wire())
+        await self._answer(request)
+        return vote_of(request) != XA_RDONLY
+
+    async def commit(self, xid: Xid, *, one_phase: bool = False) -> None:
+        """
+        Args:
+            one_phase: the branch was not prepared.
+        """
+        self._check()
+        await self._answer(self._machine.commit(xid.wire(), one_phase=one_phase))
+
+    async def rollback(self, xid: Xid) -> None:
+        """What was delivered in the branch is delivered again."""
+        self._check()
+        await self._answer(self._machine.rollback(xid.wire()))
+
+    async def recover(self) -> list[Xid]:
+        """The prepared branches of the broker, of all its clients."""
+        self._check()
+        request = self._machine.recover()
+        await self._answer(request)
+        return [Xid(one.format_id, one.global_transaction_id, one.branch_qualifier) for one in xids_of(request)]
+
+    async def forget(self, xid: Xid) -> None:
+        """The coordinator knows how an operator has ended the branch."""
+        self._check()
+        await self._answer(self._machine.forget(xid.wire()))
+
+    def _check(self) -> None:
+        self._link.check_loop()
+        if self._link.error is not None:
+            raise self._link.error
+        self._link.machine.check_open()
+
+    async def _answer(self, request: PendingRequest) -> None:
+        await self._link.answer(request)
+
+
+class AsyncXaSession(AsyncSession):
+    """A session whose transactions are branches of distributed ones.
+
+    Outside a branch it receives nothing; what it sends then is no part of any transaction.
+
+    Attributes:
+        xa_resource: starts and ends its branches.
+    """
+
+    def __init__(self, link: Link, machine: OpenWireClientSession, resource: XaBranches, connection: object) -> None:
+        super().__init__(link, machine, connection)
+        self.xa_resource = AsyncXaResource(link, resource)

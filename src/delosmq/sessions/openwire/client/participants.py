@@ -1,0 +1,58 @@
+"""What takes part in transactions, and the branches of distributed ones that were ended and have no outcome yet."""
+
+from abc import ABC, abstractmethod
+
+from mypy_extensions import mypyc_attr
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Participant(ABC):
+    """What takes part in a transaction, and hears how it ends."""
+
+    @abstractmethod
+    def before_end(self) -> None:
+        """It is about to end; what belongs to it can still be sent."""
+
+    @abstractmethod
+    def committed(self) -> None:
+        """It has happened."""
+
+    @abstractmethod
+    def rolled_back(self) -> None:
+        """It has not."""
+
+    @abstractmethod
+    def detach(self) -> "Participant":
+        """Its part in a branch that was ended, apart from what it does in the next one."""
+
+
+class EndedBranch:
+    """A branch in which sessions of this connection have worked.
+
+    Attributes:
+        prepared: it outlives the connection.
+        rollback_only: it can't be prepared or committed: a session has failed in it, or the connection broke.
+    """
+
+    def __init__(self) -> None:
+        self.prepared: bool = False
+        self.rollback_only: bool = False
+        self._parts: list[Participant] = []
+
+    def add(self, participants: list[Participant]) -> None:
+        """A session is through with it."""
+        self._parts += [participant.detach() for participant in participants]
+
+    def interrupt(self) -> None:
+        """The connection broke: the broker rolls back what is not prepared."""
+        self.rollback_only = self.rollback_only or not self.prepared
+
+    def end(self, *, committed: bool) -> None:
+        """Tells all."""
+        parts = self._parts
+        self._parts = []
+        for part in parts:
+            if committed:
+                part.committed()
+            else:
+                part.rolled_back()

@@ -1,0 +1,229 @@
+"""The part of a session in distributed transactions: it works in one branch at a time, which a coordinator ends.
+
+    start -> (messages are sent and received) -> end -> [prepare] -> commit or rollback, by this session or another one
+
+Source: TransactionContext of the Java client, and X/Open XA.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from delosmq.sessions.client_errors import XaTransactionError
+from delosmq.sessions.openwire.client import errors
+from delosmq.sessions.openwire.client.participants import EndedBranch, Participant
+from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
+from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.wire.openwire.commands import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
+    COMMIT_TWO_PHASE,
+    END,
+    FORGET,
+    PREPARE,
+    RECOVER,
+    ROLLBACK,
+    DataArrayResponse,
+    IntegerResponse,
+    TransactionInfo,
+)
+from delosmq.wire.openwire.structures import XATransactionId
+
+TMNOFLAGS: Final = 0
+TMSUSPEND: Final = 0x02000000
+TMSUCCESS: Final = 0x04000000
+TMFAIL: Final = 0x20000000
+
+XA_OK: Final = 0
+XA_RDONLY: Final = 3
+XA_RBINTEGRITY: Final = 103
+XAER_INVAL: Final = -5
+XAER_PROTO: Final = -6
+
+
+class XaTransaction(LocalTransaction):
+    """What a session does while it works in a branch, as one transaction after the other."""
+
+    def __init__(self, sender: CommandSender) -> None:
+        super().__init__(sender)
+        self.delivers = False
+
+    def begin(self) -> None:
+        """Branches are begun by `associate` alone."""
+
+    def check_ends_here(self, action: str) -> None:
+        raise errors.ends_with_branch(action)
+
+    def associate(self, xid: XATransactionId) -> None:
+        """Begins to work in a branch."""
+        self._participants = []
+        self.transaction_id = xid
+        self.rollback_only = False
+        self.delivers = True
+        info = self._info(BEGIN)
+        self._sender.send(info)
+        self.commands = []
+        self.track(info)
+
+    def dissociate(self) -> list[Participant]:
+        """Works in no branch any more. Gives what took part."""
+        self.delivers = False
+        return self._take()
+
+    def end_info(self) -> TransactionInfo:
+        """What tells that it is through with its branch, after what is to be said in that."""
+        self._before_end()
+        return self._info(END)
+
+
+class XaBranches:
+    """The resource of one session.
+
+    Args:
+        began: is called when a branch was begun, hence messages may be delivered.
+    """
+
+    def __init__(self, sender: CommandSender, transaction: XaTransaction, began: Callable[[], None]) -> None:
+        self._sender = sender
+        self._transaction = transaction
+        self._began = began
+
+    def start(self, xid: XATransactionId) -> None:
+        """
+        Raises:
+            XaTransactionError: XAER_PROTO, the session works in a branch already.
+        """
+        if self._transaction.transaction_id is not None:
+            raise errors.branch_misused(xid.key(), "its session works in a branch already: end that first", XAER_PROTO)
+        self._transaction.associate(xid)
+        self._began()
+
+    def end(self, xid: XATransactionId, flags: int) -> PendingRequest:
+        """
+        Raises:
+            XaTransactionError: XAER_PROTO, the session works in another branch, or in none; XAER_INVAL, unknown flags.
+        """
+        if flags not in (TMSUCCESS, TMFAIL, TMSUSPEND):
+            raise errors.branch_misused(xid.key(), "end takes SUCCESS, FAIL or SUSPEND", XAER_INVAL)
+        if not self._works_in(xid):
+            if flags == TMSUCCESS and xid.key() in self._sender.ended_branches:
+                return finished("the end of a branch")  # as after a suspension
+            raise errors.branch_misused(xid.key(), "its session does not work in it: start it first", XAER_PROTO)
+        info = self._transaction.end_info()
+        commands = self._transaction.commands
+        self._leave(xid, failed=flags == TMFAIL)
+        request = self._ask(info, "the end of a branch", None)
+        if not self._sender.ready:
+            request.before = commands
+        return request
+
+    def prepare(self, xid: XATransactionId) -> PendingRequest:
+        """The answer says `XA_OK`, or `XA_RDONLY` when nothing is left to be committed.
+
+        Raises:
+            XaTransactionError: XAER_PROTO, a session works in it still; XA_RBINTEGRITY, it can only be rolled back.
+        """
+        self._check_committable(xid)
+
+        def prepared(request: PendingRequest) -> None:
+            branch = self._sender.ended_branches.get(xid.key())
+            if branch is None:
+                return
+            if request.error is not None:
+                self._end(xid, committed=False)
+            elif vote_of(request) == XA_RDONLY:
+                self._end(xid, committed=True)
+            else:
+                branch.prepared = True
+
+        return self._ask(self._info(xid, PREPARE), "to prepare a branch", prepared)
+
+    def commit(self, xid: XATransactionId, *, one_phase: bool) -> PendingRequest:
+        """
+        Raises:
+            XaTransactionError: as `prepare`.
+        """
+        self._check_committable(xid)
+
+        def answered(request: PendingRequest) -> None:
+            if request.error is None or one_phase:
+                self._end(xid, committed=request.error is None)
+
+        kind = COMMIT_ONE_PHASE if one_phase else COMMIT_TWO_PHASE
+        return self._ask(self._info(xid, kind), "to commit a branch", answered)
+
+    def rollback(self, xid: XATransactionId) -> PendingRequest:
+        """Of a branch that was ended or not, prepared or not."""
+        if self._works_in(xid):
+            self._ask(self._transaction.end_info(), "the end of a branch", None)
+            self._leave(xid, failed=True)
+
+        def answered(request: PendingRequest) -> None:
+            if request.error is None:
+                self._end(xid, committed=False)
+
+        return self._ask(self._info(xid, ROLLBACK), "to roll back a branch", answered)
+
+    def recover(self) -> PendingRequest:
+        """The prepared branches of the broker: `xids_of` the answer."""
+        return self._ask(self._info(None, RECOVER), "for prepared branches", None)
+
+    def forget(self, xid: XATransactionId) -> PendingRequest:
+        """The coordinator knows how an operator has ended a branch."""
+        self._sender.ended_branches.pop(xid.key(), None)
+        return self._ask(self._info(xid, FORGET), "to forget a branch", None)
+
+    def interrupt(self) -> None:
+        """The connection broke, and will be made again."""
+        for branch in self._sender.ended_branches.values():
+            branch.interrupt()
+
+    def _works_in(self, xid: XATransactionId) -> bool:
+        transaction_id = self._transaction.transaction_id
+        return isinstance(transaction_id, XATransactionId) and transaction_id.key() == xid.key()
+
+    def _leave(self, xid: XATransactionId, *, failed: bool) -> None:
+        branch = self._sender.ended_branches.setdefault(xid.key(), EndedBranch())
+        branch.rollback_only = branch.rollback_only or failed or self._transaction.rollback_only
+        branch.add(self._transaction.dissociate())
+
+    def _check_committable(self, xid: XATransactionId) -> None:
+        if self._works_in(xid):
+            raise errors.branch_misused(xid.key(), "its session works in it still: end it first", XAER_PROTO)
+        branch = self._sender.ended_branches.get(xid.key())
+        if branch is not None and branch.rollback_only:
+            why = "it was ended as failed, or the connection broke before it was prepared: roll it back"
+            raise errors.branch_misused(xid.key(), why, XA_RBINTEGRITY)
+
+    def _end(self, xid: XATransactionId, *, committed: bool) -> None:
+        branch = self._sender.ended_branches.pop(xid.key(), None)
+        if branch is not None:
+            branch.end(committed=committed)
+
+    def _info(self, xid: XATransactionId | None, kind: int) -> TransactionInfo:
+        info = TransactionInfo()
+        info.connection_id = self._sender.connection_id
+        info.transaction_id = xid
+        info.type = kind
+        return info
+
+    def _ask(self, info: TransactionInfo, what: str, then: Callable[[PendingRequest], None] | None) -> PendingRequest:
+        def answered(request: PendingRequest) -> None:
+            error = request.error
+            if error is not None and not isinstance(error, XaTransactionError):
+                request.error = errors.branch_refused(error)
+            if then is not None:
+                then(request)
+
+        return self._sender.request(info, what, answered)
+
+
+def vote_of(request: PendingRequest) -> int:
+    response = request.response
+    return response.result if isinstance(response, IntegerResponse) else XA_OK
+
+
+def xids_of(request: PendingRequest) -> list[XATransactionId]:
+    response = request.response
+    if not isinstance(response, DataArrayResponse):
+        return []
+    return [value for value in response.values or [] if isinstance(value, XATransactionId)]
