@@ -18,6 +18,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from delosmq.testing.recording import GONE, line_of_connection, line_of_frame
 from interop.brokers import Broker, BrokerFailed, Classic
 from interop.java import CACHE, Client, Missing, client
 from interop.page import EXPECTED, Converted, run_program
@@ -40,7 +41,6 @@ _CONVERSATIONS: Final = (
     "priorities-off", "priorities", "turns",
 )  # fmt: skip
 PAGE: Final = "coming-from-activemq"
-_GONE: Final = " is gone"
 _BROKEN: Final = ("fails with", "hangs")
 _LENGTH: Final = struct.Struct(">I")
 # Ids and greetings say where they were made; what is recorded should not.
@@ -66,7 +66,7 @@ class Tap:
         with self._lock:
             taken, self._lines = self._lines, []
             self._before = self._last = self._connections
-        while taken and taken[-1].endswith(_GONE):
+        while taken and taken[-1].endswith(GONE):
             # It follows the end of each conversation, sooner or later.
             taken.pop()
         return taken
@@ -100,18 +100,17 @@ class Tap:
         with self._lock:
             if number <= self._before:
                 return  # late words of a conversation that was taken
-            name = f"# connection {number - self._before}"
             if number != self._last and line:
-                self._lines.append(name)
+                self._lines.append(line_of_connection(number - self._before))
                 self._last = number
-            self._lines.append(line or name + _GONE)
+            self._lines.append(line or line_of_connection(number - self._before, gone=True))
 
     def _copy(self, mark: str, number: int, source: socket.socket, sink: socket.socket) -> None:
         stream = source.makefile("rb")
         try:
             while length := stream.read(_LENGTH.size):
                 frame = length + stream.read(_LENGTH.unpack(length)[0])
-                self._note(number, f"{mark} {frame.hex()}")
+                self._note(number, line_of_frame(frame, by_client=mark == ">"))
                 sink.sendall(frame)
         except OSError:
             pass  # one end is gone, and the other is told below

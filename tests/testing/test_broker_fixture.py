@@ -178,6 +178,32 @@ def test_a_disk_that_fails_stops_the_broker_which_starts_again(tmp_path: Path) -
         assert "kept" in broker.queue("tea").texts
 
 
+def test_a_slow_disk_lets_durable_messages_wait(tmp_path: Path) -> None:
+    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer:
+        with broker.disk.slow(sync_s=60):
+            peer.send("SEND", "destination:/queue/tea", "receipt:late", "persistent:true", body="one pot")
+            with pytest.raises(TimeoutError):
+                peer.frame(timeout_s=0.05)
+        assert peer.frame().command == "RECEIPT"
+        with broker.disk.slow(sync_s=0.01):
+            peer.put("tea", "two pots", "persistent:true")
+
+
+def test_a_full_disk_takes_nothing_durable_until_it_has_room(tmp_path: Path) -> None:
+    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer, StompPeer(broker) as other:
+        peer.put("tea", "one pot", "persistent:true")
+        with broker.full_disk():
+            peer.send("SEND", "destination:/queue/tea", "receipt:late", "persistent:true", body="three pots")
+            other.put("tea", "two pots", "persistent:false")
+            with pytest.raises(TimeoutError):
+                peer.frame(timeout_s=0.05)
+        assert peer.frame().command == "RECEIPT"
+        assert broker.queue("tea").texts == ["one pot", "two pots", "three pots"]
+
+
 def test_a_broker_in_memory_has_no_disk() -> None:
-    with BrokerFixture() as broker, pytest.raises(MisuseError, match="DMQ7205: this broker has no journal"):
-        _ = broker.disk
+    with BrokerFixture() as broker:
+        with pytest.raises(MisuseError, match="DMQ7205: this broker has no journal"):
+            _ = broker.disk
+        with pytest.raises(MisuseError, match="DMQ7205"), broker.full_disk():
+            pass

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
 from delosmq.embedded.broker import Broker
 from delosmq.embedded.broker_thread import BrokerThread
 from delosmq.model.errors import MisuseError
+from delosmq.model.protocol_names import OPENWIRE, STOMP
 from delosmq.model.settings import BrokerSettings
 from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
@@ -20,6 +21,8 @@ from delosmq.testing.dialogue import DELIVERY
 from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, DROPPED, TWICE, FrameFault
 from delosmq.testing.frame_tap import FrameTap
 from delosmq.testing.queue_view import QueueView, on_broker
+from delosmq.testing.recording import FrameRecorder
+from delosmq.testing.replay import PlayedLogin, replay
 from delosmq.testing.synced_files import SyncedFiles
 from delosmq.testing.trace import Trace, TracedEvents
 from delosmq.testing.turnable_clock import TimeKeeper, TurnableClock
@@ -111,6 +114,32 @@ class BrokerFixture(Broker, TimeKeeper):
     def connection_count(self) -> int:
         """Clients that are connected by STOMP or OpenWire."""
         return on_broker(self, lambda: len(self.composed.connections))
+
+    # -- recording ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def recording(self, path: Path | str) -> Iterator[None]:
+        """Writes what passes over the connections that are made in the block to a file, which `replay` reads. Bodies
+        and headers are in it as they are, passwords are not."""
+        recorder = FrameRecorder()
+        self._tap.recorder = recorder
+        try:
+            yield
+        finally:
+            self._tap.recorder = None
+            Path(path).write_text(recorder.text, "ascii")
+
+    def replay(self, path: Path | str) -> None:
+        """Does what the clients of a recording did, in the same order, and waits for what they got. Ids that the broker
+        gives, user and password are this broker's.
+
+        Raises:
+            AssertionError: the broker does not send what is in the recording; the message names its line.
+            MisuseError: the file is no recording.
+        """
+        __tracebackhide__ = True
+        ports = {STOMP: lambda: self.stomp_port, OPENWIRE: lambda: self.openwire_port}
+        replay(Path(path), PlayedLogin(self.host, lambda protocol: ports[protocol](), self.user, self.password))
 
     # -- faults ------------------------------------------------------------------------------------------------------
 
@@ -229,6 +258,28 @@ class BrokerFixture(Broker, TimeKeeper):
         if self._files is None:
             raise MisuseError("DMQ7205", "this broker has no journal; start one with a directory (durable_broker)")
         return self._files
+
+    @contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """A disk without room for another file of the journal in the block: durable messages are not taken.
+
+        Raises:
+            MisuseError: the broker is in memory, or was not started yet.
+        """
+
+        def fill(full: bool) -> None:
+            self.composed.broker.set_storage_low(full)
+            self.composed.broker.set_storage_full(full)
+            self.composed.ticker.schedule()
+
+        _ = self.disk  # or it is refused
+        on_broker(self, lambda: fill(True))
+        run = self._life
+        try:
+            yield
+        finally:
+            if self._life is run:
+                on_broker(self, lambda: fill(False))
 
     def crash(self) -> None:
         """Ends the broker as a power cut does: clients are told nothing, and of the journal only what was synced stays.

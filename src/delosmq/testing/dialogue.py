@@ -19,6 +19,7 @@ from delosmq.wire.openwire.commands import (
     OBJECT_MESSAGE,
     STREAM_MESSAGE,
     TEXT_MESSAGE,
+    ConnectionInfo,
     MessageAck,
     MessageCommand,
     MessageDispatch,
@@ -27,7 +28,7 @@ from delosmq.wire.openwire.commands import (
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree
 from delosmq.wire.openwire.structures import MessageId
-from delosmq.wire.openwire.wire_format import NOT_FRAMES
+from delosmq.wire.openwire.wire_format import NOT_FRAMES, WireFormat
 from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
 from delosmq.wire.stomp.encoder import encode_frame
 from delosmq.wire.stomp.heads import COMMANDS as STOMP_COMMANDS
@@ -153,6 +154,10 @@ class Dialogue(ABC):
         """Which message a frame acknowledges or rejects, alone or as the last of several; "" for none."""
 
     @abstractmethod
+    def without_password(self, cut: CutFrame) -> bytes:
+        """The frame as it may be kept."""
+
+    @abstractmethod
     def confirmation(self, cut: CutFrame) -> bytes:
         """What the broker would answer if it had carried out an acknowledgement; b"" if that asks for no answer."""
 
@@ -178,11 +183,19 @@ class StompDialogue(Dialogue):
         headers = _headers(cut, "ACK", "NACK")
         return headers.get("id") or headers.get("message-id", "")
 
+    @property
+    def version(self) -> int:
+        return self._decoders[0].version
+
+    def without_password(self, cut: CutFrame) -> bytes:
+        headers = _headers(cut, "CONNECT", "STOMP")
+        if "passcode" not in headers:
+            return cut.raw
+        return encode_frame(cut.kind, (headers | {"passcode": ""}).items(), b"", self.version)
+
     def confirmation(self, cut: CutFrame) -> bytes:
         receipt = _headers(cut, "ACK", "NACK").get("receipt", "")
-        return (
-            b"" if not receipt else encode_frame("RECEIPT", [("receipt-id", receipt)], b"", self._decoders[0].version)
-        )
+        return b"" if not receipt else encode_frame("RECEIPT", [("receipt-id", receipt)], b"", self.version)
 
 
 class OpenWireDialogue(Dialogue):
@@ -200,7 +213,7 @@ class OpenWireDialogue(Dialogue):
             if len(self._greetings) == 2:
                 for decoder in self._decoders:
                     # A form of its own: what is cached is cached for one direction.
-                    decoder.agreed(agree(self._greetings[True], self._greetings[False]).form)
+                    decoder.agreed(self._agreed())
         return type(frame).__name__
 
     def delivered(self, cut: CutFrame) -> str:
@@ -215,12 +228,31 @@ class OpenWireDialogue(Dialogue):
             return ""
         return f"{frame.consumer_id.key()} {_id_of(frame.last_message_id)}"
 
+    @property
+    def form(self) -> WireFormat | None:
+        """How frames are encoded; None before both sides have said how they like it."""
+        return self._agreed() if len(self._greetings) == 2 else None
+
+    def is_encoded_otherwise(self, other: "OpenWireDialogue") -> bool:
+        """Whether a frame of this dialogue can't be read in the other one as it is."""
+        forms = [dialogue.form for dialogue in (self, other)]
+        return len({None if form is None else (form.version, form.tight, form.caching) for form in forms}) > 1
+
+    def _agreed(self) -> WireFormat:
+        return agree(self._greetings[True], self._greetings[False]).form
+
+    def without_password(self, cut: CutFrame) -> bytes:
+        frame = cut.frame
+        if type(frame) is not ConnectionInfo:
+            return cut.raw
+        frame.password = None
+        return encode_command(frame, self._agreed())
+
     def confirmation(self, cut: CutFrame) -> bytes:
         frame = cut.frame
         if type(frame) is not MessageAck or not frame.response_required:
             return b""
-        form = agree(self._greetings[True], self._greetings[False]).form
-        return encode_command(Response(frame.command_id), form)
+        return encode_command(Response(frame.command_id), self._agreed())
 
 
 def _headers(cut: CutFrame, *kinds: str) -> dict[str, str]:

@@ -18,6 +18,9 @@ SURPLUS: Final = "NOT PASSED ON "
 """An acknowledgement of what the client got twice and has acknowledged before."""
 UNHARMED: Final = ""
 
+STOPPED: Final = frozenset({CUT_BEFORE, DROPPED, SURPLUS})
+"""Fates of frames that do not arrive."""
+
 
 class FrameFault:
     """What befalls one frame: the n-th of its kind, counted over all connections from now on.

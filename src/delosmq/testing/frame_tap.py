@@ -8,7 +8,8 @@ from typing import Final
 from delosmq.server.layers import Layer, Tap, Upper
 from delosmq.sessions.host import Peer
 from delosmq.testing.dialogue import DIALOGUES, CutFrame, Dialogue
-from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, DROPPED, SURPLUS, TWICE, UNHARMED, FrameFault
+from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, STOPPED, SURPLUS, TWICE, UNHARMED, FrameFault
+from delosmq.testing.recording import FrameRecorder
 from delosmq.testing.trace import Trace
 
 _READ_BYTES: Final = 64 * 1024
@@ -19,11 +20,13 @@ class FrameTap(Tap):
 
     Attributes:
         faults: that have not happened yet.
+        recorder: takes down what passes; None for none.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.faults: list[FrameFault] = []
+        self.recorder: FrameRecorder | None = None
         self.buffer = memoryview(bytearray(_READ_BYTES))
         self._numbers = itertools.count(1)
 
@@ -35,6 +38,8 @@ class FrameTap(Tap):
     def open(self, upper: Upper, transport: asyncio.Transport, peer: Peer, protocol: str) -> Layer:
         layer = TapLayer(upper, self, next(self._numbers), DIALOGUES[protocol]())
         self.trace.note(f"{layer.number} connected by {protocol} from {peer.name}")
+        if self.recorder is not None:
+            self.recorder.begin(layer.number)
         layer.insert(transport)
         return layer
 
@@ -81,6 +86,8 @@ class TapLayer(Layer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._tap.trace.note(f"{self.number} disconnected")
+        if self._tap.recorder is not None:
+            self._tap.recorder.end(self.number)
         super().connection_lost(exc)
 
     def _cross(self, chunk: bytes, forward: Callable[[bytes], None], *, by_client: bool) -> None:
@@ -106,7 +113,7 @@ class TapLayer(Layer):
             # A frame that has passed in part can't be stopped any more.
             fate = UNHARMED if passed else self._fate_of(cut)
             self._note(cut, fate, by_client=by_client)
-            if fate not in {CUT_BEFORE, DROPPED, SURPLUS}:
+            if fate not in STOPPED:
                 ready += cut.raw[passed:] * (2 if fate == TWICE else 1)
             if fate == SURPLUS:
                 self._confirm(cut)
@@ -136,6 +143,8 @@ class TapLayer(Layer):
     def _note(self, cut: CutFrame, fate: str, *, by_client: bool) -> None:
         if cut.kind:
             self._tap.trace.note_frame(self.number, cut, by_client=by_client, fate=fate)
+            if self._tap.recorder is not None and fate not in STOPPED:
+                self._tap.recorder.note(self.number, self._dialogue, cut, by_client=by_client)
 
     def _cut_soon(self, *, by_client: bool) -> None:
         """Nothing passes any more. What passed before still leaves, as of a network that fails now."""

@@ -37,6 +37,7 @@ class SyncedFiles(OsFiles):
         self._writes = 0
         self._cut = False
         self._stalled = False
+        self._sync_s = 0.0
         self._guard = threading.Condition(threading.RLock())
 
     def cut(self) -> None:
@@ -63,6 +64,18 @@ class SyncedFiles(OsFiles):
         finally:
             with self._guard:
                 self._stalled = False
+                self._guard.notify_all()
+
+    @contextmanager
+    def slow(self, sync_s: float) -> Iterator[None]:
+        """A disk of which each sync takes so much longer."""
+        with self._guard:
+            self._sync_s = sync_s
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._sync_s = 0.0
                 self._guard.notify_all()
 
     def fail(self) -> None:
@@ -144,6 +157,8 @@ class SyncedFiles(OsFiles):
     def _sync(self, name: str) -> None:
         """Has what was written to a file up to now survive a cut."""
         newest = self._writes
+        if self._sync_s:
+            self._guard.wait_for(lambda: self._cut or not self._sync_s, self._sync_s)
         self._guard.wait_for(lambda: self._cut or not self._stalled)
         self._refuse()
         left = [one for one in self._replaced.pop(name, ()) if one.number > newest]

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from delosmq.testing.recording import recorded_frames
+from delosmq.testing.replay import translate
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
-    ConnectionInfo,
     ConsumerInfo,
     DataArrayResponse,
     DestinationInfo,
@@ -16,7 +17,6 @@ from delosmq.wire.openwire.commands import (
     MessageDispatch,
     MessagePull,
     ProducerAck,
-    RemoveInfo,
     Response,
     TransactionInfo,
 )
@@ -81,14 +81,11 @@ class Recording:
 
     def _read(self, name: str, connection: int) -> list[tuple[int, bool, bytes]]:
         found: list[tuple[int, bool, bytes]] = []
-        current = 0
-        for number, line in enumerate((GOLDEN / f"{name}.txt").read_text().splitlines(), 1):
-            if line == f"# connection {connection} is gone":
-                self.gone_at = number
-            elif line.startswith("# connection ") and not line.endswith(" is gone"):
-                current = int(line.rpartition(" ")[2])
-            elif line[0] != "#" and current == connection:
-                found.append((number, line[0] == ">", bytes.fromhex(line[2:])))
+        for one in recorded_frames(GOLDEN / f"{name}.txt"):
+            if one.connection == connection and one.raw:
+                found.append((one.line, one.by_client, one.raw))
+            elif one.connection == connection:
+                self.gone_at = one.line
         return found
 
     def commands(self) -> list[Command]:
@@ -141,7 +138,7 @@ class Replay:
     def _play(self, step: Step) -> None:
         command = step.frame
         assert isinstance(command, Command)
-        changed = self._translate(command)
+        changed = translate(command, USER, PASSWORD, self._dispatched)
         verbatim = not changed and self.client.form.tight == self.recording.form.tight
         verbatim = verbatim and self.client.form.caching == self.recording.form.caching
         self.client.send(step.raw if verbatim else encode_command(command, self.client.form))
@@ -162,29 +159,6 @@ class Replay:
             key = frame.consumer_id.key()
             self._in_recording[frame.message.message_id.broker_sequence_id] = (key, self._counted.get(key, 0))
             self._counted[key] = self._counted.get(key, 0) + 1
-
-    def _translate(self, command: Command) -> bool:
-        """Puts our broker's sequences, user and password in; says whether anything was changed."""
-        if isinstance(command, ConnectionInfo):
-            command.user_name = USER
-            command.password = PASSWORD
-            return True
-        if isinstance(command, MessageAck):
-            command.first_message_id = self._ours(command.first_message_id)
-            command.last_message_id = self._ours(command.last_message_id)
-            return True
-        if isinstance(command, RemoveInfo) and command.last_delivered_sequence_id > 0:
-            ours = self._dispatched(command.last_delivered_sequence_id)
-            command.last_delivered_sequence_id = ours.broker_sequence_id
-            return True
-        return False
-
-    def _ours(self, theirs: MessageId | None) -> MessageId | None:
-        if theirs is None:
-            return None
-        ours = self._dispatched(theirs.broker_sequence_id)
-        assert ours.broker_sequence_id > 0
-        return MessageId(ours.producer_id, ours.producer_sequence_id, ours.broker_sequence_id)
 
     def _dispatched(self, sequence: int) -> MessageId:
         """The id of our dispatch to the same consumer at the same place."""
