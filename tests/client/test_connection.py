@@ -3,7 +3,7 @@
 # ACK-1, ACK-2, ACK-3, ACK-5, ACK-7, TTL-4
 
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -313,14 +313,69 @@ def test_a_small_producer_window_lets_messages_through_one_by_one(broker: delosm
         assert texts(session.create_consumer(name), 20) == [f"m{number}" for number in range(20)]
 
 
-def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(broker: delosmq.Broker, name: str) -> None:
-    """Ctrl-C comes when the message is in the other thread's hands already: the worst time for it."""
+@pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.INDIVIDUAL, AckMode.TRANSACTED])
+def test_messages_come_once_and_in_order_however_they_are_fetched(
+    connection: ClientConnection, name: str, mode: AckMode, open_session: OpenSession
+) -> None:
+    count = 400
+
+    def send() -> None:
+        with connection.create_session() as sending:
+            producer = sending.create_producer(name)
+            for number in range(count):
+                producer.send(f"{number}", persistent=False)
+
+    sender = threading.Thread(target=send)
+    with open_session(mode) as session:
+        consumer = session.create_consumer(f"{name}?consumer.prefetchSize=50")
+        sender.start()
+        seen = []
+        for number in range(count):
+            message = consumer.receive(WAIT_S)
+            assert message is not None
+            seen.append(int(message.text))
+            if mode == AckMode.INDIVIDUAL:
+                message.acknowledge()
+            elif mode == AckMode.TRANSACTED and number % 7 == 6:
+                session.commit()
+        if mode == AckMode.TRANSACTED:
+            session.commit()
+        assert consumer.receive(0) is None
+    sender.join()
+    assert seen == list(range(count))
+    assert left(connection, name) == []
+
+
+def test_what_was_received_is_acknowledged_with_all_that_came_before(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    for number in range(4):
+        connection.send(name, f"m{number}")
+    with open_session(AckMode.CLIENT) as session:
+        consumer = session.create_consumer(name)
+        assert texts(consumer, 2) == ["m0", "m1"]
+        session.acknowledge()
+        assert texts(consumer, 1) == ["m2"]
+        consumer.close()
+    assert left(connection, name) == ["m2", "m3"]
+
+
+@pytest.mark.parametrize("by_itself", [False, True], ids=["from-the-loop", "by-itself"])
+def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(
+    broker: delosmq.Broker, name: str, by_itself: bool
+) -> None:
+    """Ctrl-C comes when the message is in the caller's hands already, or the loop's: the worst time for it."""
 
     class Interrupted(loop_thread.LoopThread):
         interrupts = False
 
         def run(self, work: Coroutine[Any, Any, T]) -> T:
-            done = super().run(work)
+            return self._interrupt(super().run(work))
+
+        def take(self, function: Callable[[], T | None]) -> T | None:
+            return self._interrupt(super().take(function)) if by_itself else None
+
+        def _interrupt(self, done: T) -> T:
             if self.interrupts:
                 raise KeyboardInterrupt
             return done

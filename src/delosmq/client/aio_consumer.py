@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -28,13 +29,13 @@ class ConsumerOwner(ABC):
     """A session as its consumers see it.
 
     Attributes:
-        thread_safe: makes of a function that is to be called in the loop one that other threads may call; None when
-            there are no others.
+        thread_safe: makes of a function that is to be called in the loop, and one that tells whether that would go
+            well now, one that other threads may call; None when there are no others.
     """
 
     def __init__(self, mode: AckMode) -> None:
         self.mode = mode
-        self.thread_safe: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+        self.thread_safe: Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]] | None = None
 
     @abstractmethod
     def check(self) -> None:
@@ -160,6 +161,16 @@ class AsyncConsumer(AsyncCloseable):
         finally:
             timer.cancel()
 
+    @property
+    def has_waiting(self) -> bool:
+        """A message is there, for any thread to ask."""
+        return self._machine.waiting_count > 0
+
+    def take(self) -> Delivery | None:
+        """As `reserve` without waiting, by another thread while the loop does nothing; None when that is no simple
+        matter."""
+        return None if self._session.has_listener else self._machine.take()
+
     def hand_out(self, delivery: Delivery) -> JmsMessage:
         """The application gets a message that was reserved for it."""
         self.consume(delivery)
@@ -169,11 +180,18 @@ class AsyncConsumer(AsyncCloseable):
         self._machine.consumed(delivery)
         self._link.flush()
 
+    def consume_all(self, deliveries: deque[Delivery]) -> None:
+        """Those that another thread has taken and the application has by now."""
+        while deliveries:
+            self._machine.consumed(deliveries.popleft())
+        self._link.flush()
+
     def message_of(self, delivery: Delivery) -> JmsMessage:
         return received(delivery.message, self._acknowledger(delivery))
 
-    def put_back(self, delivery: Delivery) -> None:
-        self._machine.put_back(delivery)
+    def put_back_reserved(self) -> None:
+        """The application went away before it was handed what is on its way."""
+        self._machine.put_back_reserved()
 
     async def wait_for_more(self) -> bool:
         """Of a browser: whether there is one more message; waits until that is known."""
@@ -193,7 +211,10 @@ class AsyncConsumer(AsyncCloseable):
             return None
         acknowledge = self._acknowledge_all if mode == AckMode.CLIENT else lambda: self._acknowledge_one(delivery)
         thread_safe = self._session.thread_safe
-        return acknowledge if thread_safe is None else thread_safe(acknowledge)
+        return acknowledge if thread_safe is None else thread_safe(acknowledge, self._is_usable)
+
+    def _is_usable(self) -> bool:
+        return self._link.error is None and not self.closed
 
     def _acknowledge_all(self) -> None:
         self._check()

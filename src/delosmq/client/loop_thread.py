@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import selectors
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -13,11 +14,32 @@ from delosmq.sessions.openwire.client.errors import closed
 T = TypeVar("T")
 
 
+class IdleSelector(selectors.DefaultSelector):
+    """The system's best selector.
+
+    Attributes:
+        busy: is held by the loop's thread, but for when it waits for sockets.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy = threading.Lock()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.busy.release()
+        try:
+            return super().select(timeout)
+        finally:
+            self.busy.acquire()
+
+
 class LoopThread:
     """An event loop in a thread of its own, which ends when the last user has left."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        selector = IdleSelector()
+        self._busy = selector.busy
+        self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop(selector)
         self.users = 0
         self._ended = False
         # Held while something is given to the loop. The collector may have a connection closed meanwhile, hence the R.
@@ -28,6 +50,10 @@ class LoopThread:
         self._thread.start()
 
     def _run(self) -> None:
+        with self._busy:
+            self._run_loop()
+
+    def _run_loop(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
@@ -78,6 +104,17 @@ class LoopThread:
             self._check()
             self.loop.call_soon_threadsafe(_fulfil, future, function)
         return future.result()
+
+    def take(self, function: Callable[[], T | None]) -> T | None:
+        """What a function gives that is called here and now, in the place of the loop; None when the loop does
+        something.
+
+        It may touch what belongs to the loop's thread, and neither waits nor has anything called in the loop.
+        """
+        if self._busy.locked():
+            return None
+        with self._busy:
+            return function()
 
     def _check(self) -> None:
         if self._ended:

@@ -1,8 +1,10 @@
 """Sessions, producers, consumers and browsers of the blocking client."""
 
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, Unpack
 
 from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
@@ -12,6 +14,7 @@ from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.options import AckMode
 
@@ -37,9 +40,18 @@ class ClientSession(Closeable):
         self._listeners: ThreadPoolExecutor | None = None
         inner.thread_safe = self._thread_safe()
 
-    def _thread_safe(self) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def _thread_safe(self) -> Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]]:
         thread = self._thread
-        return lambda function: lambda: thread.call(function)
+
+        def make(function: Callable[[], None], is_usable: Callable[[], bool]) -> Callable[[], None]:
+            def called() -> None:
+                with suppress(ClientError):  # the end came first; it is as if the network had lost this
+                    function()
+
+            # Waits for the loop only where there is something to be told.
+            return lambda: thread.soon(called) if is_usable() else thread.call(function)
+
+        return make
 
     @property
     def mode(self) -> AckMode:
@@ -247,6 +259,9 @@ class MessageConsumer(Closeable):
         self._thread = thread
         self._inner = inner
         self._session = session
+        # What the application has, and the loop has not heard of yet.
+        self._taken: deque[Delivery] = deque()
+        self._is_told = True
 
     def __iter__(self) -> Iterator[JmsMessage]:
         while (message := self.receive()) is not None:
@@ -271,29 +286,35 @@ class MessageConsumer(Closeable):
         Raises:
             IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener.
         """
-        inner = self._inner
-        reserved: list[Delivery] = []
-
-        async def reserve() -> None:
-            delivery = await inner.reserve(timeout_s)
-            if delivery is not None:
-                reserved.append(delivery)
-
-        def put_back() -> None:
-            while reserved:
-                inner.put_back(reserved.pop())
-
+        inner, thread = self._inner, self._thread
         try:
-            self._thread.run(reserve())
-            if not reserved:
+            delivery = None
+            if inner.has_waiting and (timeout_s is None or timeout_s >= 0):
+                delivery = thread.take(inner.take)
+            if delivery is None:
+                delivery = thread.run(inner.reserve(timeout_s))
+            if delivery is None:
                 return None
-            message = inner.message_of(reserved[0])
+            message = inner.message_of(delivery)
+            self._taken.append(delivery)
+            if self._is_told:
+                self._is_told = False
+                thread.soon(self._tell)
         except BaseException:
-            self._thread.soon(put_back)
+            thread.soon(self._put_back)
             raise
-        delivery = reserved.pop()
-        self._thread.soon(lambda: inner.consume(delivery))
         return message
+
+    def _put_back(self) -> None:
+        """In the loop, after what was taken before is consumed: the caller was interrupted."""
+        self._is_told = True
+        self._taken.clear()
+        self._inner.put_back_reserved()
+
+    def _tell(self) -> None:
+        """In the loop: what was taken is consumed, before anything that the application asks for next."""
+        self._is_told = True
+        self._inner.consume_all(self._taken)
 
     def acknowledge(self) -> None:
         """All that this consumer has delivered; of a session with AckMode.CLIENT.

@@ -96,9 +96,9 @@ class OpenWireConsumer(ConsumerAcks):
         """The connection is broken and will be made again: all that is not acknowledged comes again."""
         self._forget(self._waiting)
         self._forget(self.delivered)
-        if self.reserved is not None and self.comes_again:
-            self._forget((self.reserved,))
-        self.reserved = None
+        if self.comes_again:
+            self._forget(self.reserved)
+        self.reserved.clear()
         self._waiting.clear()
         self.forget_delivered()
         self._held = 0
@@ -164,13 +164,30 @@ class OpenWireConsumer(ConsumerAcks):
                     delivery, f"Dispatch[{count}] exceeds redelivery policy limit: maximumRedeliveries = {limit}"
                 )
             else:
-                self.reserved = delivery
+                self.reserved.append(delivery)
                 return delivery
         return None
 
+    def take(self) -> Delivery | None:
+        """As `reserve`, if a message is there and the broker has to be told nothing first.
+
+        May be called by another thread than the owner's, while that does nothing, and be broken off at any place:
+        `put_back_reserved` makes that good.
+        """
+        if not self._waiting or self._held or self.closed or self.closing:
+            return None
+        if not self.sender.running or not self._transaction.delivers:
+            return None
+        delivery = self._waiting[0]
+        if self._is_expired(delivery) or self._is_poison(delivery):
+            return None
+        self.reserved.append(delivery)
+        self._waiting.popleft()
+        return delivery
+
     def consumed(self, delivery: Delivery) -> None:
         """The application has received it."""
-        if delivery is self.reserved:
+        if delivery in self.reserved:
             self.before(delivery)
             self.after(delivery)
         else:
@@ -178,11 +195,19 @@ class OpenWireConsumer(ConsumerAcks):
 
     def put_back(self, delivery: Delivery) -> None:
         """The application went away before it was handed the message."""
-        if delivery is not self.reserved:
+        if delivery not in self.reserved:
             self._forget((delivery,))
-        elif not self.closed:
-            self._waiting.appendleft(delivery)
+            return
+        self.reserved.remove(delivery)
+        if not self.closed:
+            if not self._waiting or self._waiting[0] is not delivery:  # else `take` was broken off
+                self._waiting.appendleft(delivery)
             self.sender.events.changed(self.waiter)
+
+    def put_back_reserved(self) -> None:
+        """The application went away before it was handed what is on its way."""
+        for delivery in reversed(list(self.reserved)):
+            self.put_back(delivery)
 
     def failed(self, delivery: Delivery) -> None:
         """The listener raised. Where the application itself says what is acknowledged it has said nothing yet."""
