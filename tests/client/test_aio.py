@@ -30,6 +30,42 @@ async def test_messages_are_sent_and_taken_in_a_loop(aio: AsyncConnection, name:
         assert [message async for message in await session.create_browser(name)] == []
 
 
+async def test_a_send_that_is_not_waited_for_tells_a_function_or_a_coroutine(
+    aio: AsyncConnection, name: str, open_async: OpenAsync, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    async def note(message_id: str, error: ClientError | None) -> None:
+        assert error is None
+        await asyncio.sleep(0)
+        told.append(message_id)
+
+    async def fail(message_id: str, error: ClientError | None) -> None:
+        raise ValueError(message_id)
+
+    session = await open_async(AckMode.TRANSACTED)
+    producer = await session.create_producer(name)
+    sent = [await producer.send("a", on_completion=note)]
+    sent.append(await producer.send("b", on_completion=lambda message_id, _: told.append(message_id)))
+    await producer.send("c", on_completion=fail)
+    await session.commit()
+    await session.close()
+    assert sorted(told) == sorted(sent)
+    assert [one.levelname for one in caplog.records if "DMQ9074" in one.message] == ["ERROR"]
+    assert len([message async for message in aio.messages(name, timeout_s=0.2)]) == 3
+
+
+async def test_a_completion_hears_of_a_refusal(broker: delosmq.Broker, name: str) -> None:
+    told: asyncio.Queue[ClientError | None] = asyncio.Queue()
+    async with connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        session = await connection.create_session()
+        producer = await session.create_producer()
+        await producer.send("x", destination=f"{name}.*", on_completion=lambda _, error: told.put_nowait(error))
+        error = await asyncio.wait_for(told.get(), WAIT_S)
+        assert isinstance(error, ClientError)
+        assert "DMQ5240" in str(error)
+
+
 async def test_a_message_goes_back_when_its_turn_raises(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:
     await aio.send(name, "bad")
 

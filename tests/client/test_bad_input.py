@@ -199,7 +199,7 @@ async def test_so_it_is_by_the_client_for_asyncio(aio: AsyncConnection, name: st
 
 
 def test_the_options_of_send_are_those_of_a_producer() -> None:
-    worked = set(inspect.signature(AsyncProducer.send).parameters) - {"self", "message", "destination"}
+    worked = set(inspect.signature(AsyncProducer.send).parameters) - {"self", "message", "destination", "on_completion"}
     assert set(SendOptions.__annotations__) == worked
 
 

@@ -12,6 +12,7 @@ import delosmq
 from delosmq.client import (
     AckMode,
     ClientConnection,
+    ClientError,
     ClientSession,
     ConnectionFactory,
     IllegalStateError,
@@ -176,6 +177,40 @@ def test_a_producer_s_window_stands_behind_its_destination(
         for number in range(5):
             producer.send(f"m{number}", persistent=False)
         assert texts(session.create_consumer(name), 5) == [f"m{number}" for number in range(5)]
+
+
+def test_a_send_that_is_not_waited_for_tells_when_the_broker_has_the_message(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    told: list[tuple[str, ClientError | None]] = []
+    threads = set()
+
+    def note(message_id: str, error: ClientError | None) -> None:
+        told.append((message_id, error))
+        threads.add(threading.current_thread().name.partition("_")[0])
+
+    with open_session() as session:
+        producer = session.create_producer(name)
+        sent = [producer.send(f"m{number}", on_completion=note) for number in range(50)]
+    assert told == [(one, None) for one in sent]  # closing the session waits for them
+    assert threads == {"delosmq-listener"}
+    assert left(connection, name) == [f"m{number}" for number in range(50)]
+
+
+def test_a_completion_may_use_its_session_and_even_close_it(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    done = threading.Event()
+    session = open_session()
+
+    def go_on(message_id: str, error: ClientError | None) -> None:
+        session.create_producer(f"{name}.next").send(message_id)
+        session.close()
+        done.set()
+
+    message_id = session.create_producer(name).send("x", on_completion=go_on)
+    assert done.wait(WAIT_S)
+    assert left(connection, f"{name}.next") == [message_id]
 
 
 def test_what_fails_too_often_is_a_dead_letter(broker: delosmq.Broker, name: str) -> None:

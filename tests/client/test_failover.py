@@ -114,6 +114,22 @@ async def test_what_is_sent_meanwhile_is_sent_later(proxy: Proxy, broker: delosm
         assert sorted(await texts(consumer, 3)) == ["m0", "m1", "m2"]
 
 
+async def test_a_completion_is_told_after_a_failover_and_of_the_end(
+    proxy: Proxy, broker: delosmq.Broker, name: str
+) -> None:
+    told: list[ClientError | None] = []
+    async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
+        session = await connection.create_session()
+        producer = await session.create_producer(name)
+        proxy.cut()
+        for number in range(3):
+            await producer.send(f"m{number}", on_completion=lambda _, error: told.append(error))
+        await session.close()
+        assert told == [None, None, None]
+        session = await connection.create_session()
+        assert sorted(await texts(await session.create_consumer(name), 3)) == ["m0", "m1", "m2"]
+
+
 async def test_a_transaction_that_only_sent_is_told_again(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session(AckMode.TRANSACTED)

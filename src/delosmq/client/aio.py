@@ -205,6 +205,8 @@ class AsyncConnection(AsyncCloseable):
             self._reporting.cancel()
         for session in list(self._sessions):
             await session.stop_listening(waits=waits)
+            if waits:
+                await session.complete_sends()
         await asyncio.shield(self._link.close())
 
     def closed_error(self) -> ClientError:

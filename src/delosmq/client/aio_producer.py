@@ -1,8 +1,9 @@
 """Producers of the asyncio client."""
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypedDict
 
 from delosmq.client import errors
@@ -11,14 +12,29 @@ from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import DEFAULT_PRIORITY, Sendable, command_of, message_of, note_sent, with_delay
 from delosmq.client.values import PropertyContent
+from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
+from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
 
 _HIGHEST_PRIORITY: Final = 9
 
 
+CompletionListener = Callable[[str, ClientError | None], Awaitable[None] | None]
+"""Hears of a message's id whether it is with the broker: None, or why not."""
+
+_LOG: Final = logging.getLogger("delosmq.client")
+
+
 class ProducerOwner(ABC):
-    """A session as its producers see it."""
+    """A session as its producers see it.
+
+    Attributes:
+        completions: of messages that were sent and not waited for, until their listeners have heard of them.
+    """
+
+    def __init__(self) -> None:
+        self.completions: set[asyncio.Future[None]] = set()
 
     @abstractmethod
     def check(self) -> None:
@@ -80,6 +96,7 @@ class AsyncProducer(AsyncCloseable):
         priority: int | None = None,
         time_to_live_ms: int | None = None,
         delay_ms: int = 0,
+        on_completion: CompletionListener | None = None,
     ) -> str:
         """Sends a message, or one made of a body: text of a str; bytes, a map or a stream of what these are.
 
@@ -88,6 +105,8 @@ class AsyncProducer(AsyncCloseable):
 
         Args:
             destination: needed when the producer was made without one.
+            on_completion: a function or coroutine function, which hears when the broker has the message or has refused
+                it; this returns without waiting for that. It is told in the order of sending.
             properties, persistent, priority, time_to_live_ms, delay_ms: as `SendOptions` has them.
 
         Returns:
@@ -125,10 +144,39 @@ class AsyncProducer(AsyncCloseable):
             persistent=self.persistent if persistent is None else persistent,
             priority=priority,
             time_to_live_ms=life_ms,
+            confirmed=on_completion is not None,
         )
         note_sent(made, command)
-        await link.answer(request)
+        if on_completion is None:
+            await link.answer(request)
+        elif request is not None:
+            self._tell_later(request, made.message_id, on_completion)
         return made.message_id
+
+    def _tell_later(self, request: PendingRequest, message_id: str, listener: CompletionListener) -> None:
+        """Has the listener called once the broker has answered."""
+        completions = self._session.completions
+        answered: asyncio.Future[None] = self._link.loop.create_future()
+
+        def tell(_: object) -> None:
+            completions.discard(answered)
+            try:
+                told = listener(message_id, request.error)
+            except Exception:
+                _log_failure(message_id)
+                return
+            if told is not None:
+                task = asyncio.ensure_future(_wait_for(told, message_id))
+                completions.add(task)
+                task.add_done_callback(completions.discard)
+
+        completions.add(answered)
+        answered.add_done_callback(tell)
+        self._link.flush()
+        if request.done:
+            answered.set_result(None)
+        else:
+            request.waiter = answered
 
     def _target(self, destination: Named | None) -> JmsDestination:
         if destination is None:
@@ -152,3 +200,17 @@ class AsyncProducer(AsyncCloseable):
     async def close(self) -> None:
         self._link.check_loop()
         self._session.end_producer(self._machine)
+
+
+async def _wait_for(told: Awaitable[None], message_id: str) -> None:
+    try:
+        await told
+    except Exception:
+        _log_failure(message_id)
+
+
+def _log_failure(message_id: str) -> None:
+    _LOG.exception(
+        f"DMQ9074: the on_completion of message {message_id} failed; the message is sent or refused all the same: have"
+        " it handle what can go wrong"
+    )

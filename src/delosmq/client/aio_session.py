@@ -24,7 +24,8 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         Args:
             connection: is not forgotten while the session is in use.
         """
-        super().__init__(machine.mode)
+        ConsumerOwner.__init__(self, machine.mode)
+        ProducerOwner.__init__(self)
         self._connection = connection
         self._link = link
         self._machine = machine
@@ -273,6 +274,14 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
                 await self._arrived.wait()
         self._pump = None
 
+    async def complete_sends(self) -> None:
+        """Waits until the listeners of messages have been told, for as long as a close may take."""
+        within_s = self._link.machine.options.close_timeout_ms / 1_000
+        while waiting := self.completions - {asyncio.current_task()}:
+            _, late = await asyncio.wait(waiting, timeout=within_s or None)
+            if late:
+                return
+
     async def close(self, *, waits: bool = True) -> None:
         """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
         back."""
@@ -280,5 +289,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             return
         self._link.check_loop()
         await self.stop_listening(waits=waits)
+        if waits:
+            await self.complete_sends()
         if self._link.error is None:
             await asyncio.shield(self._link.answer(self._link.machine.close_session(self._machine)))

@@ -228,7 +228,14 @@ class MessageProducer(Closeable):
     def time_to_live_ms(self, value: int) -> None:
         self._inner.time_to_live_ms = value
 
-    def send(self, message: Sendable, *, destination: Named | None = None, **options: Unpack[SendOptions]) -> str:
+    def send(
+        self,
+        message: Sendable,
+        *,
+        destination: Named | None = None,
+        on_completion: Callable[[str, ClientError | None], None] | None = None,
+        **options: Unpack[SendOptions],
+    ) -> str:
         """Sends a message, or one made of a body: text of a str; bytes, a map or a stream of what these are.
 
         A persistent message outside a transaction is safe with the broker when this returns, unless
@@ -236,6 +243,8 @@ class MessageProducer(Closeable):
 
         Args:
             destination: needed when the producer was made without one.
+            on_completion: hears of the message's id when the broker has it (None) or has refused it (why); this returns
+                without waiting for that. The session calls it as its listeners, in the order of sending.
             options: as `SendOptions` has them.
 
         Returns:
@@ -245,7 +254,14 @@ class MessageProducer(Closeable):
             MessageFormatError: DMQ9060, a property or the body has no type in JMS.
             ClientError: the broker refuses it.
         """
-        return self._thread.run(self._inner.send(message, destination=destination, **options))
+        if on_completion is None:
+            return self._thread.run(self._inner.send(message, destination=destination, **options))
+        loop, threads = self._thread.loop, self._session.listener_thread()
+
+        async def tell(message_id: str, error: ClientError | None) -> None:
+            await loop.run_in_executor(threads, on_completion, message_id, error)
+
+        return self._thread.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
 
     def close(self) -> None:
         if not self._inner.closed:
