@@ -4,11 +4,12 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
+from delosmq.engine.dispatch.schedule import SLOTS_PER_SLICE
 from delosmq.engine.log.log import NO_BODY
 from delosmq.engine.log.records import encode_scheduled
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
 from delosmq.model.message import MULTICAST
+from delosmq.model.ports import LONGEST_NAP_MS
 from delosmq.model.settings import QueueSettings
 from tests.engine.support import Bench, anycast
 

@@ -157,3 +157,17 @@ async def test_it_turns_inside_a_running_loop() -> None:
             peer.put("tea", "one pot", "AMQ_SCHEDULED_DELAY:300000")
             broker.clock.advance(minutes=5)
             await broker.queue("tea").wait_for_async(messages=1, scheduled=0)
+
+
+def test_a_day_passes_in_few_steps_though_messages_are_to_come_and_to_expire() -> None:
+    with BrokerFixture() as broker:
+        with StompPeer(broker) as peer:
+            peer.put("tea", "late", "AMQ_SCHEDULED_DELAY:604800000")
+            peer.put("tea", "cold", f"expires:{broker.clock.wall_ms() + 604_800_000}")
+        broker.queue("tea").wait_for(scheduled=1, messages=2)
+        ticks: list[None] = []
+        broker.watchers.append(lambda: ticks.append(None))
+        broker.clock.advance(days=1)
+        assert len(ticks) < 10_000  # with a look each second more than 86,400
+        broker.clock.advance(days=6)
+        broker.queue("tea").assert_has(messages=1, scheduled=0, expired=1)

@@ -1,10 +1,13 @@
 """Time and chance, which come in from outside so that tests and simulation own them."""
 
 from abc import ABC, abstractmethod
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.model.ids import MonotonicNs, WallMs
+
+LONGEST_NAP_MS: Final = 1_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -18,6 +21,10 @@ class Clock(ABC):
     @abstractmethod
     def monotonic_ns(self) -> MonotonicNs:
         """Nanoseconds that never go back; for deadlines only."""
+
+    def longest_nap_ms(self) -> int:
+        """What waits for a time of day looks at the wall clock this often, as it may be set forward."""
+        return LONGEST_NAP_MS
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

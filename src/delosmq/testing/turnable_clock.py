@@ -16,6 +16,7 @@ from delosmq.server.clock import Appointment, ServerClock
 _NS_PER_S: Final = 1_000_000_000
 _NS_PER_MS: Final = 1_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_HOUR_MS: Final = 3_600_000
 _FEW: Final = 64
 """So many cancelled appointments are not worth looking for."""
 
@@ -115,6 +116,10 @@ class TurnableClock(ServerClock):
 
     def monotonic_ns(self) -> MonotonicNs:
         return MonotonicNs(self._monotonic_ns())
+
+    def longest_nap_ms(self) -> int:
+        """Its times of day go as its monotonic time does, so few looks suffice: a day passes in few steps."""
+        return _HOUR_MS
 
     @property
     def ahead_ns(self) -> int:

@@ -32,8 +32,6 @@ LATEST_DUE_MS: Final = 253_402_300_797_999
 held (`held_messages`)."""
 SWEEP_AT: Final = 1_024
 """Due times noted before those are dropped for the first time at which nothing is due any more."""
-LONGEST_NAP_MS: Final = 1_000
-"""The wall clock is looked at this often while anything is scheduled: it may have been set forward."""
 SETTLED_MS: Final = 20
 """By how much the clocks may drift apart, as they are read and adjusted, before that counts as a setting."""
 
@@ -181,7 +179,7 @@ class Schedule(Timer):
         wait_ms = min(self._by_wall.wait_ms(self._clock.wall_ms()), self._by_delay.wait_ms(self._steady_ms()))
         if wait_ms == NOTHING_MS:
             return
-        nap_ms = min(max(wait_ms, 0), LONGEST_NAP_MS)
+        nap_ms = min(max(wait_ms, 0), self._clock.longest_nap_ms())
         at = self._clock.monotonic_ns() + nap_ms * NS_PER_MS
         if self._armed == 0 or at < self._armed:
             self._armed = at

@@ -12,9 +12,6 @@ from delosmq.model.ports import Clock
 FAR: Final = 1 << 62
 LEAST_GAP_NS: Final = 100 * NS_PER_MS
 """Between two looks, however many messages expire one after the other."""
-LONGEST_STEP_NS: Final = 1_000 * NS_PER_MS
-"""Between two appointments while anything is to expire: so there are few of them at a time, whatever the order in which
-expiries become known, and a wall clock that is set forward is noticed."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -62,7 +59,9 @@ class ExpiryTimes(Timer):
 
     def _arm(self, now: int) -> None:
         left_ns = max(0, self._planned_ms - self._clock.wall_ms()) * NS_PER_MS
-        wanted = max(now + min(left_ns, LONGEST_STEP_NS), self._not_before_ns)
+        # Naps bound the number of appointments, too, whatever the order in which expiries become known.
+        nap_ns = min(left_ns, self._clock.longest_nap_ms() * NS_PER_MS)
+        wanted = max(now + nap_ns, self._not_before_ns)
         if self._next_ns == FAR or wanted + LEAST_GAP_NS <= self._next_ns:
             self._next_ns = wanted
             self._timers.at(wanted, self)
