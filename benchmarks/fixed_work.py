@@ -271,8 +271,7 @@ class OpenWireConversation(Conversation):
     def _log_in(self, number: int) -> None:
         decoder = self._decoders[number]
         info = WireFormatInfo()
-        decoder.feed(self.say(number, encode_wire_format_info(info)))
-        theirs = decoder.next_frame()
+        theirs = decoder.next_frame(self.say(number, encode_wire_format_info(info)))
         if not isinstance(theirs, WireFormatInfo):
             raise RuntimeError(f"a {type(theirs).__name__} came where a WireFormatInfo was due")
         self._form = agree(info, theirs).form
@@ -295,10 +294,11 @@ class OpenWireConversation(Conversation):
 
     def _tell(self, number: int, command: Command) -> None:
         decoder = self._decoders[number]
-        decoder.feed(self.say(number, self._encoded(command, answer=True)))
-        while (answer := decoder.next_frame()) is not None:
+        answer = decoder.next_frame(self.say(number, self._encoded(command, answer=True)))
+        while answer is not None:
             if isinstance(answer, ExceptionResponse):
                 raise RuntimeError(f"the broker refused {type(command).__name__}: {answer.exception}")
+            answer = decoder.next_frame()
 
     def _message(self) -> MessageCommand:
         self._messages += 1
@@ -323,11 +323,12 @@ class OpenWireConversation(Conversation):
 
     def _frames(self, number: int, chunk: bytes) -> list[object]:
         decoder = self._decoders[number]
-        decoder.feed(chunk)
         found: list[object] = []
-        while (frame := decoder.next_frame()) is not None:
+        frame = decoder.next_frame(chunk)
+        while frame is not None:
             if not isinstance(frame, BrokerInfo):
                 found.append(frame)
+            frame = decoder.next_frame()
         return found
 
     def acknowledge(self) -> int:

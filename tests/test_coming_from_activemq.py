@@ -73,10 +73,11 @@ class Wire:
         return any(isinstance(one, Response) and one.correlation_id == command_id for one in self.received)
 
     def _next(self) -> Structure:
-        while (frame := self._decoder.next_frame()) is None:
+        frame = self._decoder.next_frame()
+        while frame is None:
             chunk = self._socket.recv(65_536)
             assert chunk, "the broker closes the connection"
-            self._decoder.feed(chunk)
+            frame = self._decoder.next_frame(chunk)
         return frame
 
 

@@ -70,10 +70,11 @@ class OpenWirePeer:
         self.close()
 
     def _next(self) -> Structure:
-        while (frame := self._decoder.next_frame()) is None:
+        frame = self._decoder.next_frame()
+        while frame is None:
             chunk = self._socket.recv(65_536)
             assert chunk, "the broker closed the connection"
-            self._decoder.feed(chunk)
+            frame = self._decoder.next_frame(chunk)
         return frame
 
     def call(self, command: Command) -> None:

@@ -56,10 +56,11 @@ class Steady:
         self._socket.sendall(text.encode())
 
     def _next(self) -> StompFrame:
-        while (frame := self._decoder.next_frame()) is None:
+        frame = self._decoder.next_frame()
+        while frame is None:
             chunk = self._socket.recv(65536)
             assert chunk, "the broker closed the connection"
-            self._decoder.feed(chunk)
+            frame = self._decoder.next_frame(chunk)
         return frame
 
 

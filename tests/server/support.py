@@ -253,10 +253,11 @@ class RawPeer:
 
     async def frame(self) -> StompFrame:
         async with asyncio.timeout(10):
-            while (frame := self.decoder.next_frame()) is None:
+            frame = self.decoder.next_frame()
+            while frame is None:
                 chunk = await self.reader.read(65536)
                 assert chunk, "the broker closed the connection"
-                self.decoder.feed(chunk)
+                frame = self.decoder.next_frame(chunk)
         return frame
 
     async def closed(self) -> list[StompFrame]:
@@ -264,9 +265,10 @@ class RawPeer:
         frames = []
         async with asyncio.timeout(10):
             while chunk := await self.reader.read(65536):
-                self.decoder.feed(chunk)
-                while (frame := self.decoder.next_frame()) is not None:
+                frame = self.decoder.next_frame(chunk)
+                while frame is not None:
                     frames.append(frame)
+                    frame = self.decoder.next_frame()
         await self.close()
         return frames
 

@@ -33,10 +33,8 @@ class Lines(FrameDecoder):
     def buffered_bytes(self) -> int:
         return len(self._held)
 
-    def feed(self, chunk: bytes) -> None:
+    def next_frame(self, chunk: bytes = b"") -> str | None:
         self._held += chunk
-
-    def next_frame(self) -> str | None:
         line, end, rest = self._held.partition(b"\n")
         if not end:
             return None

@@ -289,10 +289,11 @@ class Client:
         """The frames received since the last call."""
         decoder = StompDecoder(StompLimits())
         decoder.version = self.version
-        decoder.feed(self.take_raw())
         frames = []
-        while (frame := decoder.next_frame()) is not None:
+        frame = decoder.next_frame(self.take_raw())
+        while frame is not None:
             frames.append(frame)
+            frame = decoder.next_frame()
         return frames
 
     def receipts(self) -> list[str]:

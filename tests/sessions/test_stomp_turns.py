@@ -31,6 +31,31 @@ def test_frames_that_take_long_leave_others_their_turn() -> None:
     assert client.is_read()
 
 
+def test_what_comes_while_a_session_does_not_read_waits_behind_the_frames_that_it_left() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    in_a_slow_turn(client, subscribe(1) + subscribe(2))
+    later = subscribe(3) + subscribe(4)
+    for byte in later[:-5]:
+        client.feed(byte)
+    assert client.session.buffered_bytes() == len(subscribe(2) + later[:-5])
+    assert len(bench.queue("s").holders) == 1
+    client.session.handle_timer(bench.now)
+    assert len(bench.queue("s").holders) == 3
+    client.feed(later[-5:])
+    assert len(bench.queue("s").holders) == 4
+    assert client.session.buffered_bytes() == 0
+
+
+def test_what_a_session_that_is_over_did_not_read_is_freed() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    in_a_slow_turn(client, subscribe(1) + subscribe(2))
+    client.feed(subscribe(3))
+    client.session.drop_input()
+    assert client.session.buffered_bytes() == 0
+
+
 def test_brief_frames_are_looked_at_now_and_then() -> None:
     bench = StompBench()
     client = bench.connect()

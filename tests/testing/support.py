@@ -63,10 +63,11 @@ class StompPeer:
         return self._unread.pop(0) if self._unread else self._next()
 
     def _next(self) -> StompFrame:
-        while (frame := self._decoder.next_frame()) is None:
+        frame = self._decoder.next_frame()
+        while frame is None:
             chunk = self._socket.recv(65536)
             assert chunk, "the broker closed the connection"
-            self._decoder.feed(chunk)
+            frame = self._decoder.next_frame(chunk)
         return frame
 
     def text(self) -> str:

@@ -78,6 +78,8 @@ class SessionMachine(ParkedSendsOwner):
         self._parked_limit: int = acceptor.parked_limit_bytes
         self._reply_limit: int = acceptor.reply_limit_bytes
         self._turn_over: bool = False
+        # What came while it did not read; behind all that the decoder has.
+        self._queued_input: bytearray = bytearray()
         self._client_id: str = ""
         self._attempt: LoginAttempt | None = None
         self._request: LoginRequest | None = None
@@ -104,24 +106,25 @@ class SessionMachine(ParkedSendsOwner):
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def receive(self, chunk: bytes, now: MonotonicNs) -> None:
-        """Bytes from the peer."""
+        """Bytes from the peer; once it is leaving they are dropped."""
         if self.state == CLOSED:
             return
-        session = self.session
-        session.liveness.heard = True
-        if self.state != LEAVING:
-            session.decoder.feed(chunk)
-            self._handle_frames(now)
+        self.session.liveness.heard = True
+        if self.reading:
+            self._handle_frames(now, chunk)
+        elif self.state != LEAVING:
+            self._queued_input += chunk
 
     def buffered_bytes(self) -> int:
         """What was read and is not decoded yet: part of a frame, or frames that wait."""
-        return self.session.decoder.buffered_bytes
+        return self.session.decoder.buffered_bytes + len(self._queued_input)
 
     def drop_input(self) -> None:
         """The session is over, and what it read and did not decode of no use: frees it."""
         self.session.decoder.close()
+        self._queued_input.clear()
 
-    def _handle_frames(self, now: MonotonicNs) -> None:
+    def _handle_frames(self, now: MonotonicNs, chunk: bytes = b"") -> None:
         session = self.session
         decoder = session.decoder
         self.wall = self._clock.wall_ms()
@@ -129,19 +132,24 @@ class SessionMachine(ParkedSendsOwner):
         unlooked = 0
         while self.reading and self.state <= CONNECTED:
             try:
-                frame = decoder.next_frame()
+                frame = decoder.next_frame(chunk)
             except PeerError as malformed:
                 self.fail(malformed)
                 return
             if frame is None:
-                return
-            brief = False
+                if not self._queued_input:
+                    return
+                chunk = bytes(self._queued_input)
+                self._queued_input.clear()
+                continue
+            chunk = b""
             try:
                 brief = session.handle(frame, now)
             # What is wrong with one frame concerns its sender alone. An InvariantError concerns all and goes on up.
             except InvariantError:
                 raise
             except BrokerError as error:
+                brief = False
                 session.refuse(frame, error)
             if self._update_reading():
                 unlooked += 1

@@ -113,11 +113,12 @@ class Direction:
         found: list[CutFrame] = []
         self.pending += chunk
         try:
-            self.decoder.feed(chunk)
-            while (frame := self.decoder.next_frame()) is not None:
+            frame = self.decoder.next_frame(chunk)
+            while frame is not None:
                 size = len(self.pending) - self.decoder.buffered_bytes
                 found.append(CutFrame(bytes(self.pending[:size]), note(frame), frame))
                 del self.pending[:size]
+                frame = self.decoder.next_frame()
         except PeerError:
             self.readable = False
         if not self.readable or not self.pending.strip(_END_OF_LINE):

@@ -7,7 +7,10 @@ from mypy_extensions import mypyc_attr
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FrameDecoder(ABC):
-    """Cuts a byte stream into frames: `feed` bytes, then call `next_frame` until it gives None."""
+    """Cuts a byte stream into frames.
+
+    What was read from the peer is given to `next_frame`, which is called again, without, until it gives None.
+    """
 
     @property
     @abstractmethod
@@ -15,12 +18,11 @@ class FrameDecoder(ABC):
         """Bytes that are not decoded yet."""
 
     @abstractmethod
-    def feed(self, chunk: bytes) -> None:
-        """Adds what was read from the peer; nothing happens once the decoder is closed."""
-
-    @abstractmethod
-    def next_frame(self) -> object | None:
+    def next_frame(self, chunk: bytes = b"") -> object | None:
         """The next complete frame, or None when more bytes are needed or the decoder is closed.
+
+        Args:
+            chunk: what was read from the peer since the last call.
 
         Raises:
             PeerError: what came is no frame, or too large; once. The decoder is closed then and has freed its bytes.

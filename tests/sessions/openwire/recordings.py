@@ -63,8 +63,7 @@ class Recording:
         self.steps: list[Step] = []
         for number, by_client, raw in self._read(name, connection):
             decoder = decoders[by_client]
-            decoder.feed(raw)
-            frame = decoder.next_frame()
+            frame = decoder.next_frame(raw)
             if isinstance(frame, WireFormatInfo):
                 hellos[by_client] = frame
                 if by_client:

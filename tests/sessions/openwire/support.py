@@ -98,6 +98,7 @@ class Client:
         self.reads = True
         self.form = WireFormat(12)
         self._decoder = OpenWireDecoder(OpenWireLimits())
+        self._raw = b""
         self._received: list[Structure] = []
         self._command_id = 0
         self._next_value = 0
@@ -124,7 +125,7 @@ class Client:
         wrote = False
         while chunk := outbox.take():
             wrote = True
-            self._decoder.feed(chunk)
+            self._raw += chunk
             outbox.confirm_written()
         touched = wrote and self.session.handle_written(self.bench.now)
         if self.host.wakes:
@@ -141,8 +142,11 @@ class Client:
 
     def take(self) -> list[Structure]:
         """What came since the last call."""
-        while (frame := self._decoder.next_frame()) is not None:
+        raw, self._raw = self._raw, b""
+        frame = self._decoder.next_frame(raw)
+        while frame is not None:
             self._received.append(frame)
+            frame = self._decoder.next_frame()
         taken = self._received
         self._received = []
         return taken

@@ -234,8 +234,7 @@ def decoded(frame: bytes, form: WireFormat | None) -> Structure:
     decoder = OpenWireDecoder(OpenWireLimits())
     if form is not None:
         decoder.agreed(form)
-    decoder.feed(frame)
-    found = decoder.next_frame()
+    found = decoder.next_frame(frame)
     assert found is not None
     return found
 

@@ -88,11 +88,12 @@ class Wire:
         """What the machine said; answered if it wants an answer."""
         found: list[Structure] = []
         while output := self.machine.take_output():
-            self._decoder.feed(output)
-            while (frame := self._decoder.next_frame()) is not None:
+            frame = self._decoder.next_frame(output)
+            while frame is not None:
                 found.append(frame)
                 if isinstance(frame, Command) and frame.response_required and self.answers:
                     self.say(Response(frame.command_id))
+                frame = self._decoder.next_frame()
         return found
 
     def say(self, command: Command) -> None:

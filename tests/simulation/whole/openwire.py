@@ -93,11 +93,11 @@ class OpenWirePeer:
         peer = Peer(self.name, self.name)
         self.session = life.openwire_protocol.open(self.host, peer, ACCEPTOR, life.services, now)
         self.decoder = OpenWireDecoder(OpenWireLimits())
+        self.raw = b""
         self.session.receive(encode_wire_format_info(WireFormatInfo()), now)
         chunk = self.session.outbox.take()
         self.session.outbox.confirm_written()
-        self.decoder.feed(chunk)
-        theirs = self.decoder.next_frame()
+        theirs = self.decoder.next_frame(chunk)
         assert isinstance(theirs, WireFormatInfo)
         self.form = agree(WireFormatInfo(), theirs).form
         self.decoder.agreed(self.form)
@@ -141,14 +141,17 @@ class OpenWirePeer:
         outbox = self.session.outbox
         while chunk := outbox.take():
             outbox.confirm_written()
-            self.decoder.feed(chunk)
+            self.raw += chunk
         now = self.life.clock.monotonic_ns()
         self.session.handle_written(now)
         if self.host.wakes:
             self.host.wakes = 0
             self.session.handle_timer(now)
-        while (frame := self.decoder.next_frame()) is not None:
+        raw, self.raw = self.raw, b""
+        frame = self.decoder.next_frame(raw)
+        while frame is not None:
             self._received(frame)
+            frame = self.decoder.next_frame()
         if self.host.finished:
             self.lose()
 

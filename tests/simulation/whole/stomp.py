@@ -90,6 +90,7 @@ class StompPeer:
         self.session = StompProtocol().open(self.host, Peer(name, name), ACCEPTOR, life.services, now)
         self.decoder = StompDecoder(StompLimits())
         self.decoder.version = V12
+        self.raw = b""
         self.subscriptions: dict[str, Subscription] = {}
         self.receipts: dict[str, tuple[int, Callable[[], None]]] = {}
         self.made = 0
@@ -114,14 +115,17 @@ class StompPeer:
         outbox = self.session.outbox
         while chunk := outbox.take():
             self.confirm_written()
-            self.decoder.feed(chunk)
+            self.raw += chunk
         now = self.life.clock.monotonic_ns()
         self.session.handle_written(now)
         if self.host.wakes:
             self.host.wakes = 0
             self.session.handle_timer(now)
-        while (frame := self.decoder.next_frame()) is not None:
+        raw, self.raw = self.raw, b""
+        frame = self.decoder.next_frame(raw)
+        while frame is not None:
             self._received(frame)
+            frame = self.decoder.next_frame()
         if self.taken:
             self._learn_taken()
         if self.host.finished:

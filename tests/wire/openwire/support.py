@@ -99,8 +99,7 @@ HELLO = encode_wire_format_info(WireFormatInfo())
 def open_decoder(form: WireFormat, limits: OpenWireLimits | None = None) -> OpenWireDecoder:
     """A decoder behind the negotiation."""
     decoder = OpenWireDecoder(limits or OpenWireLimits())
-    decoder.feed(HELLO)
-    assert isinstance(decoder.next_frame(), WireFormatInfo)
+    assert isinstance(decoder.next_frame(HELLO), WireFormatInfo)
     decoder.agreed(form)
     return decoder
 
@@ -112,10 +111,11 @@ def decode(
     decoder = open_decoder(form, limits)
     rows: list[object] = []
     for chunk in chunks:
-        decoder.feed(chunk)
         try:
-            while (command := decoder.next_frame()) is not None:
+            command = decoder.next_frame(chunk)
+            while command is not None:
                 rows.append(row(command, form.version))
+                command = decoder.next_frame()
         except PeerError as refusal:
             return rows, refusal.code
     return rows, None
@@ -124,8 +124,7 @@ def decode(
 def decode_one(frame: bytes, form: WireFormat) -> Structure:
     """The only command of a stream."""
     decoder = open_decoder(form)
-    decoder.feed(frame)
-    command = decoder.next_frame()
+    command = decoder.next_frame(frame)
     assert command is not None
     assert decoder.buffered_bytes == 0
     return command

@@ -195,8 +195,7 @@ def test_a_type_that_the_version_has_not() -> None:
 def decoded(encoded: bytes, form: WireFormat) -> list[Structure]:
     decoder = OpenWireDecoder(OpenWireLimits())
     decoder.agreed(form)
-    decoder.feed(encoded)
-    frame = decoder.next_frame()
+    frame = decoder.next_frame(encoded)
     return [] if frame is None else [frame]
 
 

@@ -89,14 +89,14 @@ def run(form: WireFormat, rng: random.Random, count: int) -> int:
     for _ in range(count):
         if decoder.closed or decoder.buffered_bytes:
             decoder = OpenWireDecoder(OpenWireLimits())
-            decoder.feed(HELLO)
-            decoder.next_frame()
+            decoder.next_frame(HELLO)
             decoder.agreed(form)
-        decoder.feed(mutated(rng, rng.choice(frames)))
         try:
-            while (command := decoder.next_frame()) is not None:
+            command = decoder.next_frame(mutated(rng, rng.choice(frames)))
+            while command is not None:
                 if isinstance(command, MessageCommand):
                     use(command, form, encoder)
+                command = decoder.next_frame()
         except PeerError:
             refused += 1
     return refused
@@ -113,9 +113,8 @@ def test_mutated_greetings() -> None:
     rng = random.Random(1)
     for _ in range(MUTATIONS):
         decoder = OpenWireDecoder(OpenWireLimits())
-        decoder.feed(mutated(rng, HELLO))
         try:
-            command = decoder.next_frame()
+            command = decoder.next_frame(mutated(rng, HELLO))
             assert command is None or isinstance(command, WireFormatInfo)
         except PeerError:
             assert decoder.closed
@@ -127,11 +126,9 @@ def test_noise() -> None:
     for _ in range(MUTATIONS):
         body = bytes((rng.choice(FRAMES),)) + rng.randbytes(rng.randint(0, 60))
         decoder = OpenWireDecoder(OpenWireLimits())
-        decoder.feed(HELLO)
-        decoder.next_frame()
+        decoder.next_frame(HELLO)
         decoder.agreed(form)
-        decoder.feed(len(body).to_bytes(4) + body)
         try:
-            decoder.next_frame()
+            decoder.next_frame(len(body).to_bytes(4) + body)
         except PeerError:
             assert decoder.closed

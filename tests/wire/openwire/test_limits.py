@@ -39,8 +39,7 @@ def decoded(encoded: bytes, form: WireFormat, chunk: int, unread: frozenset[int]
     decoder.agreed(form)
     decoder.set_limits(OpenWireLimits())
     for at in range(0, len(encoded), chunk):
-        decoder.feed(encoded[at : at + chunk])
-        found = decoder.next_frame()
+        found = decoder.next_frame(encoded[at : at + chunk])
         if found is not None:
             return found
     return None
@@ -62,11 +61,9 @@ def test_a_large_frame_that_is_no_message_is_refused_before_it_is_there() -> Non
     form = WireFormat(12)
     decoder = OpenWireDecoder(OpenWireLimits())
     decoder.agreed(form)
-    decoder.feed((MOST_BESIDE_CONTENT_BYTES + 1).to_bytes(4))
-    assert decoder.next_frame() is None
-    decoder.feed(b"\x0c")
+    assert decoder.next_frame((MOST_BESIDE_CONTENT_BYTES + 1).to_bytes(4)) is None
     with pytest.raises(PeerError, match="DMQ5224"):
-        decoder.next_frame()
+        decoder.next_frame(b"\x0c")
     assert decoder.buffered_bytes == 0
 
 
@@ -106,8 +103,7 @@ def test_of_an_unread_type_only_the_start_is_decoded(form: WireFormat) -> None:
     encoded = encode_command(ControlCommand(), form) + encode_command(RemoveInfo(), form)
     decoder = OpenWireDecoder(OpenWireLimits(), unread=frozenset((14,)))
     decoder.agreed(form)
-    decoder.feed(encoded)
-    assert isinstance(decoder.next_frame(), ControlCommand)
+    assert isinstance(decoder.next_frame(encoded), ControlCommand)
     assert isinstance(decoder.next_frame(), RemoveInfo)
     with pytest.raises(PeerError, match="DMQ5204"):
         decoded(b"\0\0\0\2\x21\0", form, 1 << 16, frozenset((33,)))

@@ -61,17 +61,14 @@ def test_a_large_message_comes_whole_however_it_lies() -> None:
         chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
         assert decode(chunks, FORM) == whole
         decoder = open_decoder(FORM)
-        for chunk in chunks:
-            decoder.feed(chunk)
-        commands = [decoder.next_frame() for _ in range(4)]
-        first = commands[0]
+        commands = [decoder.next_frame(chunk) for chunk in chunks] + [decoder.next_frame() for _ in range(4)]
+        first, *others = [command for command in commands if command is not None]
         assert isinstance(first, MessageCommand)
         other = open_decoder(FORM)
-        other.feed(stream)
-        same = other.next_frame()
+        same = other.next_frame(stream)
         assert isinstance(same, MessageCommand)
         assert (first.before, first.tail, first.content) == (same.before, same.tail, same.content)
-        assert commands[3] is None
+        assert len(others) == 2
     # The same frame with a content that reaches over its end, and one that is cut short inside its tail.
     frame = encode_command(large, FORM)
     at = frame.index(bytes(range(256))) - 4
@@ -84,28 +81,24 @@ def test_a_large_message_comes_whole_however_it_lies() -> None:
 def test_nothing_but_a_wire_format_info_comes_first() -> None:
     for stream in (b"\0\0\0\6\x0a\0\0\0\0\0", b"GET / HTTP/1.1\r\n", b"\0\0\0\x0e\1ActiveNQ\0\0\0\x0c\0"):
         decoder = OpenWireDecoder(OpenWireLimits())
-        decoder.feed(stream)
         with pytest.raises(PeerError, match="DMQ5200"):
-            decoder.next_frame()
+            decoder.next_frame(stream)
         assert decoder.closed
         assert decoder.buffered_bytes == 0
-        decoder.feed(stream)
-        assert decoder.next_frame() is None
+        assert decoder.next_frame(stream) is None
 
 
 def test_nothing_is_taken_before_both_have_agreed() -> None:
     decoder = OpenWireDecoder(OpenWireLimits())
-    decoder.feed(HELLO + encode_command(KeepAliveInfo(), FORM))
-    assert isinstance(decoder.next_frame(), WireFormatInfo)
+    assert isinstance(decoder.next_frame(HELLO + encode_command(KeepAliveInfo(), FORM)), WireFormatInfo)
     with pytest.raises(PeerError, match="DMQ5200"):
         decoder.next_frame()
 
 
 def test_the_first_frame_is_small() -> None:
     decoder = OpenWireDecoder(OpenWireLimits())
-    decoder.feed(b"\0\0\x40\x01\1ActiveMQ")
     with pytest.raises(PeerError, match="DMQ5215"):
-        decoder.next_frame()
+        decoder.next_frame(b"\0\0\x40\x01\1ActiveMQ")
 
 
 def test_a_frame_over_the_limit_is_refused_by_its_size_alone() -> None:
@@ -118,17 +111,15 @@ def test_a_frame_over_the_limit_is_refused_by_its_size_alone() -> None:
 
 def test_what_is_still_to_come_of_a_frame_over_the_limit_is_said() -> None:
     decoder = open_decoder(FORM, OpenWireLimits(max_frame_bytes=10_000))
-    decoder.feed((20_000).to_bytes(4, "big") + bytes(7_000))
     with pytest.raises(PeerError, match="DMQ5202") as refused:
-        decoder.next_frame()
+        decoder.next_frame((20_000).to_bytes(4, "big") + bytes(7_000))
     assert refused.value.unread_bytes == 13_000
 
 
 def test_limits_may_be_raised_for_a_peer_that_is_known() -> None:
     decoder = open_decoder(FORM, OpenWireLimits(max_frame_bytes=10))
     decoder.set_limits(OpenWireLimits())
-    decoder.feed(encode_command(message(bytes(100)), FORM))
-    assert isinstance(decoder.next_frame(), MessageCommand)
+    assert isinstance(decoder.next_frame(encode_command(message(bytes(100)), FORM)), MessageCommand)
 
 
 @pytest.mark.parametrize("code", [0, 13, 55, 91, 110, 255])

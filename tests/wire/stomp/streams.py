@@ -31,10 +31,11 @@ def decode(chunks: list[bytes], version: int = V12, limits: StompLimits | None =
     decoder.version = version
     decoded = Decoded(decoder)
     for chunk in chunks:
-        decoder.feed(chunk)
         try:
-            while (frame := decoder.next_frame()) is not None:
+            frame = decoder.next_frame(chunk)
+            while frame is not None:
                 decoded.frames.append(frame)
+                frame = decoder.next_frame()
         except PeerError as refusal:
             assert decoded.refusal is None
             decoded.refusal = refusal

@@ -163,8 +163,8 @@ def test_clause(case, version):
 
 def test_the_version_set_after_connect_holds_for_the_next_frame_of_the_chunk():
     decoder = StompDecoder(StompLimits())
-    decoder.feed(b"CONNECT\naccept-version:1.2\n\n\0SEND\na:\\c\n\n\0SEND\na:\\c\n\n\0")
-    assert decoder.next_frame().command == "CONNECT"
+    connect = decoder.next_frame(b"CONNECT\naccept-version:1.2\n\n\0SEND\na:\\c\n\n\0SEND\na:\\c\n\n\0")
+    assert connect.command == "CONNECT"
     assert decoder.next_frame().headers == {"a": "\\c"}
     decoder.version = V12
     assert decoder.next_frame().headers == {"a": ":"}

@@ -28,9 +28,8 @@ def send(head: str) -> bytes:
 
 def outcome(reader: StompDecoder, chunk: bytes) -> object:
     """What a frame says, or the code of the error."""
-    reader.feed(chunk)
     try:
-        frame = reader.next_frame()
+        frame = reader.next_frame(chunk)
     except PeerError as error:
         return error.code
     assert frame is not None
@@ -39,10 +38,11 @@ def outcome(reader: StompDecoder, chunk: bytes) -> object:
 
 def frames_of(version: int, *heads: str) -> list[StompFrame]:
     reader = decoder(version)
-    reader.feed(b"".join(map(send, heads)))
     found = []
-    while (frame := reader.next_frame()) is not None:
+    frame = reader.next_frame(b"".join(map(send, heads)))
+    while frame is not None:
         found.append(frame)
+        frame = reader.next_frame()
     return found
 
 
@@ -70,8 +70,7 @@ def test_heads_that_differ_elsewhere_have_patterns_of_their_own(other: str) -> N
 
 def test_a_new_version_ends_a_pattern() -> None:
     reader = decoder(V11)
-    reader.feed(send("destination:q") * 2)
-    first = reader.next_frame()
+    first = reader.next_frame(send("destination:q") * 2)
     reader.version = V12
     second = reader.next_frame()
     assert first is not None

@@ -110,22 +110,21 @@ def test_any_split_decodes_alike_and_only_refuses(stream, cuts, version):
     split = [stream[a:b] for a, b in pairwise(edges)]
     assert decode(split, version, SMALL).outcome() == whole
     assert decode([stream[i : i + 1] for i in range(len(stream))], version, SMALL).outcome() == whole
-    assert queued(split, version).outcome() == whole
+    assert one_call_each(split, version).outcome() == whole
 
 
-def queued(chunks: list[bytes], version: int):
-    """As ``decode``, for a session that takes frames only after everything was fed."""
-    last = decode([], version, SMALL)
-    for chunk in chunks:
-        last.decoder.feed(chunk)
-    rest = decode([], version, SMALL)
-    rest.decoder = last.decoder
+def one_call_each(chunks: list[bytes], version: int):
+    """As ``decode``, for a caller that gives chunks while frames are left."""
+    decoded = decode([], version, SMALL)
+    left = len(b"".join(chunks))
     try:
-        while (frame := rest.decoder.next_frame()) is not None:
-            rest.frames.append(frame)
+        for chunk in chunks + [b""] * left:
+            frame = decoded.decoder.next_frame(chunk)
+            if frame is not None:
+                decoded.frames.append(frame)
     except PeerError as refusal:
-        rest.refusal = refusal
-    return rest
+        decoded.refusal = refusal
+    return decoded
 
 
 @given(st.data(), HEADERS, BODIES, VERSIONS)
@@ -142,9 +141,9 @@ def test_mutated_frames_are_decoded_or_refused_in_bounded_memory(data, headers, 
 
 
 def decode_on(decoder: StompDecoder, chunk: bytes) -> None:
-    decoder.feed(chunk)
     try:
-        while decoder.next_frame() is not None:
-            pass
+        frame = decoder.next_frame(chunk)
+        while frame is not None:
+            frame = decoder.next_frame()
     except PeerError:
         assert decoder.closed

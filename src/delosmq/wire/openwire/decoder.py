@@ -77,8 +77,7 @@ class OpenWireLimits:
 class OpenWireDecoder(FrameDecoder):
     """Cuts a byte stream into commands.
 
-    ``feed`` bytes, then call ``next_frame`` until it gives None. The first frame is a WireFormatInfo, and no other is
-    taken before `agreed` was called.
+    The first frame is a WireFormatInfo, and no other is taken before `agreed` was called.
 
     Attributes:
         closed: True once a frame was refused, or after `close`; from then on nothing is read.
@@ -121,9 +120,28 @@ class OpenWireDecoder(FrameDecoder):
         self._dispatches = DispatchReader(form) if form.plain and MESSAGE_DISPATCH not in self._unread else None
         self._acks = AckReader(form) if form.plain and form.version >= QUICK_SINCE else None
 
-    def feed(self, chunk: bytes) -> None:
-        if self.closed or not chunk:
-            return
+    def next_frame(self, chunk: bytes = b"") -> Structure | None:
+        """The next complete command, or None when more bytes are needed or the decoder is closed.
+
+        Raises:
+            PeerError: DMQ5200 to DMQ5222, scope connection, once; the decoder is closed then and has freed its bytes.
+        """
+        if chunk and not self.closed:
+            self._add(chunk)
+        try:
+            at = self._offset + _SIZE_BYTES
+            if self._form is not None and at <= len(self._buffer):
+                (size,) = _unpack_size(self._buffer, self._offset)
+                end = at + size
+                if 0 < size <= self._quick_bytes and end <= len(self._buffer):
+                    self._offset = end
+                    return self._decode(at, end)
+            return self._next_slowly()
+        except PeerError:
+            self.close()
+            raise
+
+    def _add(self, chunk: bytes) -> None:
         if self._offset >= len(self._buffer) and self._later_size == 0:
             self._buffer = chunk
             self._offset = 0
@@ -139,25 +157,6 @@ class OpenWireDecoder(FrameDecoder):
                 self._later.append(bytes(self._small))
                 self._small = bytearray()
             self._later.append(chunk)
-
-    def next_frame(self) -> Structure | None:
-        """The next complete command, or None when more bytes are needed or the decoder is closed.
-
-        Raises:
-            PeerError: DMQ5200 to DMQ5222, scope connection, once; the decoder is closed then and has freed its bytes.
-        """
-        try:
-            at = self._offset + _SIZE_BYTES
-            if self._form is not None and at <= len(self._buffer):
-                (size,) = _unpack_size(self._buffer, self._offset)
-                end = at + size
-                if 0 < size <= self._quick_bytes and end <= len(self._buffer):
-                    self._offset = end
-                    return self._decode(at, end)
-            return self._next_slowly()
-        except PeerError:
-            self.close()
-            raise
 
     def _next_slowly(self) -> Structure | None:
         """A frame that is refused, or does not lie in one piece."""

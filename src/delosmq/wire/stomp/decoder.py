@@ -150,8 +150,8 @@ class Pattern:
 class StompDecoder(FrameDecoder):
     """Cuts a byte stream into frames.
 
-    ``feed`` bytes, then call ``next_frame`` until it gives None. Frames are decoded one at a time, so a ``version``
-    set after CONNECT is in force for the frame behind it, also when both came in one chunk.
+    Frames are decoded one at a time, so a ``version`` set after CONNECT is in force for the frame behind it, also when
+    both came in one chunk.
 
     Attributes:
         version: rules for frames other than CONNECT, STOMP and CONNECTED; 1.0 until the session sets it.
@@ -159,8 +159,8 @@ class StompDecoder(FrameDecoder):
         closed: True once a frame was refused, or after `close`; from then on nothing is read.
     """
 
-    # The stream not decoded yet is _buffer[_offset:] + _partial. _partial holds a frame that is not complete yet, so
-    # that a frame in many chunks is collected in linear time, and chunks fed before older frames were taken.
+    # The stream not decoded yet is _buffer[_offset:], or _partial: a frame that is not complete yet, so that a frame in
+    # many chunks is collected in linear time.
     def __init__(self, limits: StompLimits) -> None:
         self.version: int = V10
         self.heartbeats: int = 0
@@ -190,51 +190,48 @@ class StompDecoder(FrameDecoder):
         self._window_bytes = min(_WINDOW_BYTES, limits.max_head_bytes + 1)
         self._most_pattern_bytes = min(_WINDOW_BYTES, limits.max_header_line_bytes)
 
-    def feed(self, chunk: bytes) -> None:
-        if self.closed or not chunk:
-            return
-        if self._offset < len(self._buffer):
-            self._partial += chunk
-        elif not self._partial:
-            self._buffer = chunk
-            self._offset = 0
-        elif len(self._partial) <= len(chunk):
-            self._buffer = b"".join((self._partial, chunk))
-            self._offset = 0
-            self._partial = bytearray()
-        else:
-            self._partial += chunk
-
-    def next_frame(self) -> StompFrame | None:
+    def next_frame(self, chunk: bytes = b"") -> StompFrame | None:
         """The next complete frame, or None when more bytes are needed or the decoder is closed.
 
         Raises:
             PeerError: DMQ5001 to DMQ5013, scope connection, once; the decoder is closed then and has freed its bytes.
         """
         try:
-            while True:
-                if self._offset >= len(self._buffer):
-                    self._buffer = b""
-                    self._offset = 0
-                    if not self._partial or not self._is_ready():
-                        return None
-                    self._buffer = bytes(self._partial)
-                    self._partial = bytearray()
-                frame = self._pending
-                if frame is None:
-                    frame = self._take_head()
-                if frame is not None and self._take_body(frame):
-                    return frame
-                rest = self._buffer[self._offset :]
+            if chunk:
+                self._add(chunk)
+            if self._offset >= len(self._buffer):
                 self._buffer = b""
                 self._offset = 0
-                if not self._partial:
-                    self._partial += rest
-                    return None
-                self._partial[:0] = rest
+                return None
+            frame = self._pending or self._take_head()
+            if frame is not None and self._take_body(frame):
+                return frame
+            self._partial += self._buffer[self._offset :]
+            self._buffer = b""
+            self._offset = 0
+            return None
         except PeerError:
             self.close()
             raise
+
+    def _add(self, chunk: bytes) -> None:
+        partial = self._partial
+        if self.closed:
+            return
+        if self._offset < len(self._buffer):
+            # For callers that don't wait for None; sessions do, as this copies what is left each time.
+            chunk = self._buffer[self._offset :] + chunk
+        elif partial:
+            if len(partial) > len(chunk):
+                partial += chunk
+                if not self._is_ready():
+                    return
+                chunk = bytes(partial)
+            else:
+                chunk = b"".join((partial, chunk))
+            self._partial = bytearray()
+        self._buffer = chunk
+        self._offset = 0
 
     def close(self) -> None:
         self.closed = True

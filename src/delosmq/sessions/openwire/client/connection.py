@@ -112,10 +112,13 @@ class OpenWireClient(CommandSender):
         if self.state in (ENDED, INTERRUPTED):
             return
         self._heard_at = self.clock.monotonic_ns()
-        self._decoder.feed(chunk)
         try:
-            while self.state != INTERRUPTED and (frame := self._decoder.next_frame()) is not None:
+            frame = self._decoder.next_frame(chunk)
+            while frame is not None:
                 self._handle(frame)
+                if self.state == INTERRUPTED:
+                    return
+                frame = self._decoder.next_frame()
         except PeerError as error:
             peer = self._identity.peer
             if self.state == NEGOTIATING:
