@@ -213,7 +213,7 @@ def test_a_message_that_is_too_large_is_refused_before_it_is_sent(broker: delosm
 
 
 def test_the_blocking_client_in_its_own_loop(connection: ClientConnection) -> None:
-    from delosmq.client import loop_thread
+    from delosmq.client.threads import loop_thread
 
     thread = loop_thread.enter()
     try:

@@ -22,9 +22,9 @@ from delosmq.client import (
     RedeliveryPolicy,
     TextMessage,
     connect,
-    loop_thread,
 )
 from delosmq.client.aio import AsyncConnection, plan_for
+from delosmq.client.threads import loop_thread
 from tests.client.support import WAIT_S, OpenSession
 
 T = TypeVar("T")
@@ -404,8 +404,8 @@ def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(
     class Interrupted(loop_thread.LoopThread):
         interrupts = False
 
-        def run(self, work: Coroutine[Any, Any, T]) -> T:
-            return self._interrupt(super().run(work))
+        def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+            return self._interrupt(super().wait_for(work))
 
         def take(self, function: Callable[[], T | None]) -> T | None:
             return self._interrupt(super().take(function)) if by_itself else None

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Unpack
 from weakref import WeakSet
 
-from delosmq.client import loop_thread
 from delosmq.client.aio import AsyncConnection, plan_for
 from delosmq.client.aio_producer import SendOptions
 from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
-from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.session import ClientSession, in_listener
+from delosmq.client.threads import loop_thread
+from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.values import PropertyContent
 from delosmq.client.xa import XaSession
 from delosmq.sessions.client_errors import ClientError
@@ -174,7 +174,7 @@ class ClientConnection(Closeable):
     def send(self, destination: Named, message: Sendable, **options: Unpack[SendOptions]) -> str:
         """Sends one message; a persistent one is safe with the broker then. Gives its id."""
         self._check()
-        return self._thread.run(self._inner.send(destination, message, **options))
+        return self._thread.wait_for(self._inner.send(destination, message, **options))
 
     def request(
         self,
@@ -201,7 +201,7 @@ class ClientConnection(Closeable):
             IllegalStateError: DMQ9071, the request wants none.
         """
         self._check()
-        return self._thread.run(self._inner.reply(request, message))
+        return self._thread.wait_for(self._inner.reply(request, message))
 
     def messages(
         self, destination: Named, *, timeout_s: float | None = None, selector: str = ""

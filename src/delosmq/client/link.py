@@ -10,6 +10,8 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Final
@@ -30,6 +32,7 @@ from delosmq.wire.openwire.commands import Response
 _LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
+_PATIENCE_S: Final = 5.0
 _numbers: Final = count(1)
 
 
@@ -430,9 +433,18 @@ def turn_clocks(place: int | str, ahead_ns: int) -> None:
         try:
             link.check_loop()
         except IllegalStateError:
-            link.soon(partial(link.turn_clock, ahead_ns))
+            if link.loop.is_running():
+                turned: Future[None] = Future()
+                link.soon(partial(_turn, link, ahead_ns, turned))
+                with suppress(TimeoutError):
+                    turned.result(_PATIENCE_S)  # its thread may wait for this one
         else:
             link.turn_clock(ahead_ns)
+
+
+def _turn(link: Link, ahead_ns: int, turned: "Future[None]") -> None:
+    link.turn_clock(ahead_ns)
+    turned.set_result(None)
 
 
 def _identity(plan: ConnectionPlan) -> ClientIdentity:

@@ -12,8 +12,8 @@ from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
-from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.options import AckMode
@@ -144,7 +144,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9003, it is transacted.
         """
-        self._thread.run(self._inner.recover())
+        self._thread.wait_for(self._inner.recover())
 
     def commit(self) -> None:
         """Makes all that was done since the last commit or rollback happen at once.
@@ -154,7 +154,7 @@ class ClientSession(Closeable):
             TransactionRolledBackError: DMQ9025, nothing of it has happened.
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
-        self._thread.run(self._inner.commit())
+        self._thread.wait_for(self._inner.commit())
 
     def rollback(self) -> None:
         """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
@@ -162,7 +162,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9002, it is not transacted.
         """
-        self._thread.run(self._inner.rollback())
+        self._thread.wait_for(self._inner.rollback())
 
     # --- listeners
 
@@ -255,13 +255,13 @@ class MessageProducer(Closeable):
             ClientError: the broker refuses it.
         """
         if on_completion is None:
-            return self._thread.run(self._inner.send(message, destination=destination, **options))
+            return self._thread.wait_for(self._inner.send(message, destination=destination, **options))
         loop, threads = self._thread.loop, self._session.listener_thread()
 
         async def tell(message_id: str, error: ClientError | None) -> None:
             await loop.run_in_executor(threads, on_completion, message_id, error)
 
-        return self._thread.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
+        return self._thread.wait_for(self._inner.send(message, destination=destination, on_completion=tell, **options))
 
     def close(self) -> None:
         if not self._inner.closed:
@@ -308,7 +308,7 @@ class MessageConsumer(Closeable):
             if inner.has_waiting and (timeout_s is None or timeout_s >= 0):
                 delivery = thread.take(inner.take)
             if delivery is None:
-                delivery = thread.run(inner.reserve(timeout_s))
+                delivery = thread.wait_for(inner.reserve(timeout_s))
             if delivery is None:
                 return None
             message = inner.message_of(delivery)

@@ -1,8 +1,8 @@
 """Distributed transactions of the blocking client."""
 
 from delosmq.client.aio_xa import AsyncXaResource, AsyncXaSession, XaFlag, Xid
-from delosmq.client.loop_thread import LoopThread
 from delosmq.client.session import ClientSession
+from delosmq.client.threads.loop_thread import LoopThread
 
 
 class XaResource:
