@@ -1,5 +1,7 @@
 """The trace of a broker under test: what passed through it, without what is secret, and printed when a test fails."""
 
+from pathlib import Path
+
 import pytest
 import websocket
 
@@ -109,6 +111,22 @@ def test_what_is_no_frame_passes_and_is_answered() -> None:
         assert peer.frame().command == "ERROR"
         assert peer.is_closed()
         assert "1 < ERROR" in str(broker.trace)
+
+
+def test_it_has_what_the_test_did(tmp_path: Path) -> None:
+    with BrokerFixture(tmp_path) as broker:
+        broker.trace.clear()
+        broker.clock.advance(minutes=5)
+        broker.cut_connection(before="ACK", number=2)
+        broker.crash()
+        broker.start()
+        assert [line for line in shown(broker) if "queue" not in line] == [
+            "the test turns the clock by 0:05:00",
+            "the test orders CUT BEFORE ACK number 2",
+            "the test has the broker crash",
+            "the broker has stopped",
+            "the broker has started",
+        ]
 
 
 def test_a_reset_begins_it_anew() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
@@ -193,6 +194,7 @@ class BrokerFixture(Broker, TimeKeeper):
     def _order(self, fate: str, frame: str | None, number: int) -> FrameFault:
         fault = FrameFault(fate, str(frame), number)
         self._tap.faults = [*self._tap.faults, fault]
+        self.trace.note(f"the test orders {fault}")
         return fault
 
     @contextmanager
@@ -285,6 +287,7 @@ class BrokerFixture(Broker, TimeKeeper):
         """Ends the broker as a power cut does: clients are told nothing, and of the journal only what was synced stays.
         `start` brings it back on the same ports."""
         life = self._life
+        self.trace.note("the test has the broker crash")
         on_broker(self, self._break_off)
         assert life is not None
         life.join()
@@ -324,6 +327,7 @@ class BrokerFixture(Broker, TimeKeeper):
     # -- for the clock -----------------------------------------------------------------------------------------------
 
     def turn(self, ns: int, *, silent_clients: bool) -> None:
+        self.trace.note(f"the test turns the clock by {timedelta(microseconds=ns // 1_000)}")
         self._turned = True
         if self._life is None:
             self.clock.jump(ns)
@@ -342,6 +346,7 @@ class BrokerFixture(Broker, TimeKeeper):
 
     def _begun(self, life: BrokerThread) -> Self:
         super()._begun(life)
+        self.trace.note("the broker has started")
         self._turn_clients()
         return self
 
@@ -349,6 +354,7 @@ class BrokerFixture(Broker, TimeKeeper):
         try:
             super()._ended(life)
         finally:
+            self.trace.note("the broker has stopped")
             self._turn_clients()  # a broker of another test may get the port
 
     async def settle(self) -> None:

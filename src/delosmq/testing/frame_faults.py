@@ -64,6 +64,9 @@ class FrameFault:
                 f"{self.frame} number {self.number} did not come within {timeout_s:g} s: there were {self._seen}"
             )
 
+    def __str__(self) -> str:
+        return f"{self.fate}{self.frame} number {self.number}"
+
     def befalls(self, cut: CutFrame) -> bool:
         """Counts a frame; True for the one that is meant."""
         if cut.is_a(self.frame):

@@ -15,8 +15,10 @@ from delosmq.testing.dialogue import CutFrame
 from delosmq.testing.frame_lines import line_of
 
 MOST_ENTRIES: Final = 1_000
+SHOWN_BROKERS: Final = 5
+"""For a failed test."""
 SHOWN_LINES: Final = 200
-"""Of a broker, for a failed test."""
+"""Of each of them."""
 MOST_BYTES: Final = 1 << 20
 """Of frames that are kept as they are until a line is made of them."""
 LARGE_BYTES: Final = 1 << 14
@@ -43,11 +45,14 @@ class Trace:
     """The newest of what passed, 1,000 lines at most. ``str()`` of it is a text to print.
 
     ``1 > SEND`` is a frame that the client of connection 1 sent, ``1 < MESSAGE`` one that it got.
+
+    Attributes:
+        began_s: by `time.monotonic`.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._began_s = time.monotonic()
+        self.began_s = time.monotonic()
         _traces.add(self)
         self._entries: deque[TraceEntry] = deque()
         self._kept_bytes = 0
@@ -81,7 +86,7 @@ class Trace:
             self._entries.clear()
             self._kept_bytes = 0
             self._dropped = 0
-            self._began_s = time.monotonic()
+            self.began_s = time.monotonic()
 
     @property
     def lines(self) -> list[str]:
@@ -91,7 +96,7 @@ class Trace:
     def lines_since(self, at_s: float) -> list[str]:
         """Those from ``at_s`` of `time.monotonic` on, under a line that says how many before them are not kept."""
         with self._guard:
-            entries, dropped, began_s = list(self._entries), self._dropped, self._began_s
+            entries, dropped, began_s = list(self._entries), self._dropped, self.began_s
         lines = [f"{entry.at_s - began_s:8.3f} {entry.line()}" for entry in entries if entry.at_s >= at_s]
         if dropped and lines and entries[0].at_s >= at_s:
             return [f"({counted(dropped, 'older line')} not kept)", *lines]
@@ -105,8 +110,10 @@ _traces: Final[WeakSet[Trace]] = WeakSet()
 
 
 def traces_since(at_s: float) -> list[str]:
-    """A text for each broker of this process through which anything passed from ``at_s`` of `time.monotonic` on."""
-    lines = [trace.lines_since(at_s) for trace in list(_traces)]
+    """A text for each broker of this process through which anything passed from ``at_s`` of `time.monotonic` on, the
+    newest of them."""
+    traces = sorted(_traces, key=lambda trace: trace.began_s)
+    lines = [trace.lines_since(at_s) for trace in traces[-SHOWN_BROKERS:]]
     return ["\n".join(found[-SHOWN_LINES:]) for found in lines if found]
 
 
