@@ -433,6 +433,44 @@ def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(
     thread.end()
 
 
+def test_an_acknowledgement_covers_what_was_received_before_it_alone(broker: delosmq.Broker, name: str) -> None:
+    """The loop hears of it late, when the application has received more, by this consumer and by another."""
+
+    class Late(loop_thread.LoopThread):
+        late: list[Callable[[], object]] | None = None
+
+        def soon(self, function: Callable[[], object]) -> None:
+            if self.late is None:
+                super().soon(function)
+            else:
+                self.late.append(function)
+
+    thread = Late()
+    connection = thread.run(AsyncConnection.open(plan_for(broker.openwire_url, broker.user, broker.password, "")))
+    thread.call(connection.start)
+    inner = thread.run(connection.create_session(AckMode.CLIENT))
+    session = ClientSession(thread, inner, connection)
+    first, second = (session.create_consumer(f"{name}.{number}") for number in range(2))
+    for text in ("a", "b"):
+        for consumer in (first, second):
+            thread.run(connection.send(consumer.destination, text))
+    assert second.receive(WAIT_S) is not None
+    thread.call(lambda: None)
+    thread.late = []
+    message = first.receive(WAIT_S)
+    assert message is not None
+    message.acknowledge()
+    assert [texts(consumer, 1) for consumer in (first, second)] == [["b"], ["b"]]
+    late, thread.late = thread.late, None
+    for function in late:
+        thread.soon(function)
+    session.close()
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as other:
+        assert [left(other, f"{name}.{number}") for number in range(2)] == [["b"], ["b"]]
+    thread.run(connection.close())
+    thread.end()
+
+
 def test_one_thread_serves_all_connections_and_ends_with_the_last(broker: delosmq.Broker) -> None:
     def threads() -> list[str]:
         return [one.name for one in threading.enumerate() if one.name == "delosmq-client"]

@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -180,11 +179,9 @@ class AsyncConsumer(AsyncCloseable):
         self._machine.consumed(delivery)
         self._link.flush()
 
-    def consume_all(self, deliveries: deque[Delivery]) -> None:
-        """Those that another thread has taken and the application has by now."""
-        while deliveries:
-            self._machine.consumed(deliveries.popleft())
-        self._link.flush()
+    def note_consumed(self, delivery: Delivery) -> None:
+        """The application has what another thread has taken; a flush follows."""
+        self._machine.consumed(delivery)
 
     def message_of(self, delivery: Delivery) -> JmsMessage:
         return received(delivery.message, self._acknowledger(delivery))

@@ -44,6 +44,11 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             raise self._link.error
         self._machine.check_open()
 
+    @property
+    def flush(self) -> Callable[[], None]:
+        """Writes what there is to say; doesn't hold it."""
+        return self._link.flush
+
     def close_soon(self) -> Callable[[], None]:
         """What ends it when it was forgotten; doesn't hold it."""
         link, machine = self._link, self._machine

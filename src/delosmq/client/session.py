@@ -1,10 +1,10 @@
 """Sessions, producers, consumers and browsers of the blocking client."""
 
 import threading
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final, Unpack
 
 from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
@@ -14,8 +14,8 @@ from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.threads.loop_thread import LoopThread
+from delosmq.client.threads.ordered_calls import OrderedCalls
 from delosmq.sessions.client_errors import ClientError
-from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.options import AckMode
 
 _this_thread: Final = threading.local()
@@ -38,10 +38,12 @@ class ClientSession(Closeable):
         self._inner = inner
         self._connection = connection
         self._listeners: ThreadPoolExecutor | None = None
+        # What the application has received and acknowledged.
+        self.done = OrderedCalls(thread, inner.flush)
         inner.thread_safe = self._thread_safe()
 
     def _thread_safe(self) -> Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]]:
-        thread = self._thread
+        thread, done = self._thread, self.done
 
         def make(function: Callable[[], None], is_usable: Callable[[], bool]) -> Callable[[], None]:
             def called() -> None:
@@ -49,7 +51,7 @@ class ClientSession(Closeable):
                     function()
 
             # Waits for the loop only where there is something to be told.
-            return lambda: thread.soon(called) if is_usable() else thread.call(function)
+            return lambda: done.add(called) if is_usable() else thread.call(function)
 
         return make
 
@@ -275,9 +277,6 @@ class MessageConsumer(Closeable):
         self._thread = thread
         self._inner = inner
         self._session = session
-        # What the application has, and the loop has not heard of yet.
-        self._taken: deque[Delivery] = deque()
-        self._is_told = True
 
     def __iter__(self) -> Iterator[JmsMessage]:
         while (message := self.receive()) is not None:
@@ -312,25 +311,16 @@ class MessageConsumer(Closeable):
             if delivery is None:
                 return None
             message = inner.message_of(delivery)
-            self._taken.append(delivery)
-            if self._is_told:
-                self._is_told = False
-                thread.soon(self._tell)
+            self._session.done.add(partial(inner.note_consumed, delivery))
         except BaseException:
             thread.soon(self._put_back)
             raise
         return message
 
     def _put_back(self) -> None:
-        """In the loop, after what was taken before is consumed: the caller was interrupted."""
-        self._is_told = True
-        self._taken.clear()
+        """In the loop: the caller was interrupted."""
+        self._session.done.forget()
         self._inner.put_back_reserved()
-
-    def _tell(self) -> None:
-        """In the loop: what was taken is consumed, before anything that the application asks for next."""
-        self._is_told = True
-        self._inner.consume_all(self._taken)
 
     def acknowledge(self) -> None:
         """All that this consumer has delivered; of a session with AckMode.CLIENT.
