@@ -1,4 +1,4 @@
-"""`python -m interop`: programs of the real Java client against DelosMQ and ActiveMQ Classic, compared line by line."""
+"""`python -m interop`: programs of the real Java client, and of ours, on DelosMQ and ActiveMQ Classic, compared."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from interop.brokers import Broker, BrokerFailed, Classic, DelosMQ
+from interop.brokers import Broker, BrokerFailed, Classic, DelosMQ, NewestClassic
+from interop.client.suite import EXPECTED as RECORDED
+from interop.client.suite import SCRIPTS, outdated, printed, read_expected, run_script
 from interop.compare import Comparison, Verdict, compare, read_differences
 from interop.java import CACHE, Client, Missing, client
-from interop.maven import DEBIAN, NEWEST, fetched
+from interop.maven import BROKER, DEBIAN, NEWEST, fetched
 from interop.page import EXPECTED, PAGE, Converted, run_program
 from interop.programs import PROGRAMS, Outcome, run
 
@@ -25,7 +28,7 @@ _FAILED = 1
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
-    parser.add_argument("programs", nargs="*", choices=[*PROGRAMS, []], help="all without one")
+    parser.add_argument("programs", nargs="*", choices=[*PROGRAMS, *SCRIPTS, []], help="all without one")
     parser.add_argument("--case", default="", metavar="START", help="only cases whose names start so")
     parser.add_argument(
         "--twice", action="store_true", help="compare Classic with itself: do the programs see the same?"
@@ -37,21 +40,31 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
         metavar="VERSION",
         help=f"{DEBIAN}, or from Maven Central {NEWEST} or one such as 5.18.3; a whole run uses the first two",
     )
+    parser.add_argument(
+        "--broker",
+        choices=[DEBIAN, NEWEST],
+        default=DEBIAN,
+        help=f"{NEWEST}: the programs of our client on Classic 6, from Maven Central; a whole run does this as well",
+    )
     parser.add_argument("--jars", type=Path, help="folder with another version of the client, with what it needs")
     parser.add_argument("--allow-missing", action="store_true", help="succeed where Java or its libraries are missing")
     return parser.parse_args(given)
 
 
 def _run_all(
-    make: Callable[[Path], Broker], place: str, used: Client, wanted: argparse.Namespace
+    make: Callable[[Path], Broker], place: str, used: Client | None, wanted: argparse.Namespace
 ) -> dict[str, Outcome]:
-    """The outcome of each program on a broker that starts empty."""
+    """The outcome of each program on a broker that starts empty; without a Java client those of ours alone."""
     directory = CACHE / "run" / place
     with make(directory) as broker:
         outcomes: dict[str, Outcome] = {}
-        for program in wanted.programs or PROGRAMS:
+        for program in wanted.programs or (SCRIPTS if used is None else [*PROGRAMS, *SCRIPTS]):
             started = time.monotonic()
-            outcome = run(used, broker, program, only=wanted.case, errors=directory / f"{program}.err")
+            if program in SCRIPTS:
+                outcome = run_script(program, broker, wanted.case)
+            else:
+                assert used is not None  # as the arguments were checked
+                outcome = run(used, broker, program, only=wanted.case, errors=directory / f"{program}.err")
             outcomes[program] = outcome
             text = "".join(
                 f"case {name}\n" + "".join(f"  {line}\n" for line in lines) for name, lines in outcome.cases.items()
@@ -87,9 +100,17 @@ def _report(expected: dict[str, Outcome], seen: dict[str, Outcome], names: tuple
             for program, one in outcomes.items()
             for case, lines in one.cases.items()
             for line in lines
-            if name == Classic.name and line.startswith(("hangs", "fails with"))
+            if name != DelosMQ.name and line.startswith(("hangs", "fails with"))
         ]
         problems += [*ended, *broken]
+        if name != DelosMQ.name:
+            recorded = read_expected()
+            problems += [
+                f"{RECORDED.name}: {program}: {case}: {name} says something else"
+                for program, outcome in outcomes.items()
+                if program in SCRIPTS
+                for case in outdated(program, outcome, recorded)
+            ]
     if whole and names[0] != names[1]:
         unused = [difference for difference in differences if not difference.used]
         problems += [f"{_DIFFERENCES.name}: {one.program} | {one.case}: nothing differs there" for one in unused]
@@ -116,23 +137,46 @@ def _run_with(used: Client, wanted: argparse.Namespace) -> int:
         _print(outcomes, wanted)
         return _FAILED if any(outcome.ended for outcome in outcomes.values()) else 0
     other, place = (Classic, "classic-again") if wanted.twice else (DelosMQ, "delosmq")
-    # At the same time, as most of it is waiting.
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(_run_all, Classic, "classic", used, wanted)
-        second = pool.submit(_run_all, other, place, used, wanted)
-    _print(first.result(), wanted)
     whole = not wanted.programs and not wanted.case
-    code = _report(first.result(), second.result(), (Classic.name, other.name), whole)
+    code = _run_both((Classic, "classic"), (other, place), used, wanted, whole=whole)
     wrong = _page(used) if whole and other is DelosMQ else []
     sys.stdout.write("".join(f"{line}\n" for line in wrong))
     return _FAILED if wrong else code
 
 
+def _run_on_newest(cache: Path, wanted: argparse.Namespace) -> int:
+    """The programs of our client on Classic 6. Raises Missing and BrokerFailed."""
+    if any(program not in SCRIPTS for program in wanted.programs):
+        raise Missing(
+            f"With --broker {NEWEST} name some of {', '.join(SCRIPTS)}: programs of Java bring their broker's client."
+        )
+    jars = fetched(NEWEST, cache, BROKER)
+    sys.stdout.write(f"\nthe Python client, on ActiveMQ Classic {NewestClassic.version_of(jars)}\n")
+    sys.stdout.flush()
+    newest = partial(NewestClassic, jars=jars)
+    return _run_both((newest, "classic-newest"), (DelosMQ, "delosmq-again"), None, wanted, whole=False)
+
+
+def _run_both(
+    first: tuple[Callable[[Path], Broker], str],
+    second: tuple[Callable[[Path], Broker], str],
+    used: Client | None,
+    wanted: argparse.Namespace,
+    *,
+    whole: bool,
+) -> int:
+    # At the same time, as most of it is waiting.
+    with ThreadPoolExecutor(2) as pool:
+        one, other = (pool.submit(_run_all, make, place, used, wanted) for make, place in (first, second))
+    _print(one.result(), wanted)
+    names = (Classic.name, DelosMQ.name if second[0] is DelosMQ else Classic.name)
+    return _report(one.result(), other.result(), names, whole)
+
+
 def _print(outcomes: dict[str, Outcome], wanted: argparse.Namespace) -> None:
     if wanted.printed:
         for program, outcome in outcomes.items():
-            for case, lines in outcome.cases.items():
-                sys.stdout.write(f"{program}: {case}\n" + "".join(f"  {line}\n" for line in lines))
+            sys.stdout.write(printed(program, outcome))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +187,13 @@ class Ways:
         fetch: gives the folder of a version; raises Missing.
         prepare: compiles the programs for the client in a folder, None for that of the packages; raises Missing.
         compare: gives the exit code of a run with one client; raises Missing and BrokerFailed.
+        compare_newest: the same of our client on Classic 6.
     """
 
     fetch: Callable[[str, Path], Path] = fetched
     prepare: Callable[[Path | None], Client] = client
     compare: Callable[[Client, argparse.Namespace], int] = _run_with
+    compare_newest: Callable[[Path, argparse.Namespace], int] = _run_on_newest
     cache: Path = CACHE
 
 
@@ -162,17 +208,26 @@ def _compare(ways: Ways, jars: Path | None, wanted: argparse.Namespace) -> int:
 
 
 def _compare_all(ways: Ways, wanted: argparse.Namespace) -> int:
-    """With one client, but with two in a whole run: with the newest one as well, when it can be had."""
+    """With one client, but in a whole run with the newest one as well, and ours on the newest broker, when these can be
+    had."""
+    if wanted.broker == NEWEST:
+        return ways.compare_newest(ways.cache, wanted)
     first = wanted.jars if wanted.client in (None, DEBIAN) else ways.fetch(wanted.client, ways.cache)
     code = _compare(ways, first, wanted)
     if wanted.client or wanted.jars or wanted.only or wanted.twice or wanted.programs or wanted.case:
         return code
+    missing = []
     try:
-        return _compare(ways, ways.fetch(NEWEST, ways.cache), wanted) or code
+        code = _compare(ways, ways.fetch(NEWEST, ways.cache), wanted) or code
     except Missing as error:
-        # Last of all, so that "all equal" is not the last word of a run that left something out.
-        sys.stdout.write(f"\nNOT COMPARED: the newest client. {error}\n")
-        return code
+        missing.append(f"the newest client. {error}")
+    try:
+        code = ways.compare_newest(ways.cache, wanted) or code
+    except Missing as error:
+        missing.append(f"the newest broker. {error}")
+    # Last of all, so that "all equal" is not the last word of a run that left something out.
+    sys.stdout.write("".join(f"\nNOT COMPARED: {one}\n" for one in missing))
+    return code
 
 
 def main(given: Sequence[str] | None = None, ways: Ways = WAYS) -> int:

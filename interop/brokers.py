@@ -14,13 +14,15 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Final
 
-from benchmarks.brokers.activemq import ActiveMQ
+from benchmarks.brokers.activemq import ActiveMQ, activemq_command
 from benchmarks.brokers.base import BrokerUnavailable
+from benchmarks.java import tool
 from benchmarks.machine import free_port
 from interop.java import Missing
 from interop.secure import Secure
 
-_CONFIGURATIONS: Final = Path(__file__).resolve().parent / "openwire"
+CONFIGURATIONS: Final = Path(__file__).resolve().parent / "openwire"
+_RUN_BROKER: Final = Path(__file__).resolve().parent / "broker" / "RunBroker.java"
 _START_TIMEOUT_S: Final = 60.0
 _GREETING_TIMEOUT_S: Final = 10.0
 _STOP_TIMEOUT_S: Final = 20.0
@@ -135,6 +137,15 @@ def _greets(port: int) -> bool:
     return answer[4:] == kind_and_magic
 
 
+def write_configuration(broker: Broker) -> None:
+    """Of ActiveMQ Classic, whatever its version."""
+    broker.secure.make()
+    text = broker.secure.fill((CONFIGURATIONS / "activemq.xml").read_text())
+    text = text.replace("{port}", str(broker.port)).replace("{directory}", str(broker.directory))
+    (broker.directory / "activemq.xml").write_text(text)
+    (broker.directory / "tmp").mkdir()
+
+
 class Classic(Broker):
     """ActiveMQ Classic from Debian's packages."""
 
@@ -151,14 +162,39 @@ class Classic(Broker):
             self.version = self._driver.version()
         except BrokerUnavailable as error:
             raise Missing(f"ActiveMQ Classic can't be had: {error}") from error
-        self.secure.make()
-        text = self.secure.fill((_CONFIGURATIONS / "activemq.xml").read_text())
-        text = text.replace("{port}", str(self.port)).replace("{directory}", str(self.directory))
-        (self.directory / "activemq.xml").write_text(text)
-        (self.directory / "tmp").mkdir()
+        write_configuration(self)
 
     def command(self) -> list[str]:
         return self._driver.command(self.directory)
+
+
+class NewestClassic(Broker):
+    """ActiveMQ Classic of version 6, from Maven Central.
+
+    Args:
+        jars: the folder with its libraries.
+    """
+
+    name = "Classic 6"
+
+    def __init__(self, directory: Path, jars: Path) -> None:
+        super().__init__(directory)
+        self._jars = jars
+
+    @staticmethod
+    def version_of(jars: Path) -> str:
+        return next(jars.glob("activemq-broker-*.jar")).stem.removeprefix("activemq-broker-")
+
+    def prepare(self) -> None:
+        try:
+            self._java = tool("java")
+        except BrokerUnavailable as error:
+            raise Missing(f"ActiveMQ Classic {self.version_of(self._jars)} can't be run: {error}") from error
+        write_configuration(self)
+
+    def command(self) -> list[str]:
+        path = ":".join(str(jar) for jar in sorted(self._jars.glob("*.jar")))
+        return activemq_command(self._java, self.directory, self.directory, path, _CLASSIC_OPTIONS, (str(_RUN_BROKER),))
 
 
 class DelosMQ(Broker):
@@ -179,7 +215,7 @@ class DelosMQ(Broker):
             raise BrokerFailed(f"`delosmq create` fails; it said:\n{done.stderr.strip()}")
         etc = instance / "etc"
         self.secure.make()
-        text = self.secure.fill((_CONFIGURATIONS / "broker.xml").read_text())
+        text = self.secure.fill((CONFIGURATIONS / "broker.xml").read_text())
         (etc / "broker.xml").write_text(text.replace("{port}", str(self.port)))
         bootstrap = etc / "bootstrap.xml"
         bootstrap.write_text(_WEB_BIND.sub(f"http://127.0.0.1:{free_port()}", bootstrap.read_text(), count=1))

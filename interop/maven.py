@@ -1,10 +1,11 @@
-"""The Java client in the versions that Maven Central has, through Maven itself."""
+"""The Java client, and the newest broker, in the versions that Maven Central has, through Maven itself."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,37 +22,77 @@ _POM: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>interop</groupId>
-  <artifactId>client</artifactId>
+  <artifactId>{name}</artifactId>
   <version>1</version>
   <packaging>pom</packaging>
   <dependencies>
-    <dependency>
-      <groupId>org.apache.activemq</groupId>
-      <artifactId>activemq-client</artifactId>
-      <version>{version}</version>
-    </dependency>
+{dependencies}
   </dependencies>
 </project>
 """
+_DEPENDENCY: Final = """\
+    <dependency>
+      <groupId>{group}</groupId>
+      <artifactId>{artifact}</artifactId>
+      <version>{version}</version>
+    </dependency>"""
 
 
-def fetched(version: str, cache: Path) -> Path:
-    """The folder with one version of activemq-client and what it needs; `NEWEST` is looked for each time.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is fetched: parts of ActiveMQ, all of one version, and what else it needs.
+
+    Attributes:
+        marker: the file that shows that it is there.
+        beside: group, artifact and range of versions of others.
+    """
+
+    name: str
+    artifacts: tuple[str, ...]
+    beside: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def marker(self) -> str:
+        return f"{self.artifacts[0]}-*.jar"
+
+    def pom(self, version: str) -> str:
+        """For Maven."""
+        parts = [("org.apache.activemq", artifact, version) for artifact in self.artifacts]
+        rows = [
+            _DEPENDENCY.format(group=group, artifact=artifact, version=each)
+            for group, artifact, each in (*parts, *self.beside)
+        ]
+        return _POM.format(name=self.name, dependencies="\n".join(rows))
+
+
+CLIENT: Final = Wanted("client", ("activemq-client",))
+BROKER: Final = Wanted(
+    "broker",
+    ("activemq-broker", "activemq-spring", "activemq-kahadb-store", "activemq-jaas"),
+    # The broker leaves it to its users which Spring reads its configuration.
+    (("org.springframework", "spring-context", "[6.2.0,6.3.0-alpha)"),),
+)
+
+
+def fetched(version: str, cache: Path, what: Wanted = CLIENT) -> Path:
+    """The folder with one version of the client, or of what is wanted; `NEWEST` is looked for each time.
 
     Raises:
         Missing: no Maven, or it does not get it.
     """
     if version not in _RANGES and not _VERSION.fullmatch(version):
-        raise Missing(f"'{version}' is no version of the client; say {NEWEST}, or one such as 5.18.3.")
-    folder = cache / f"client-{version}"
-    if version not in _RANGES and any(folder.glob("activemq-client-*.jar")):
+        raise Missing(f"'{version}' is no version of the {what.name}; say {NEWEST}, or one such as 5.18.3.")
+    folder = cache / f"{what.name}-{version}"
+    if version not in _RANGES and any(folder.glob(what.marker)):
         return folder
     maven = shutil.which("mvn")
     if maven is None:
-        raise Missing("The client can't be fetched: there is no mvn; install Maven, or name a folder with --jars.")
+        raise Missing(
+            f"The {what.name} can't be fetched: there is no mvn; install Maven, or name a folder with --jars."
+        )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    (folder / "pom.xml").write_text(_POM.format(version=_RANGES.get(version, version)))
+    (folder / "pom.xml").write_text(what.pom(_RANGES.get(version, version)))
     command = [maven, "-B", "-q", "-U", "dependency:copy-dependencies"]
     command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     try:
@@ -65,8 +106,10 @@ def fetched(version: str, cache: Path) -> Path:
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise Missing(f"The client can't be fetched: Maven takes longer than {_TIMEOUT_S:.0f} s.") from error
-    if done.returncode or not any(folder.glob("activemq-client-*.jar")):
+        raise Missing(f"The {what.name} can't be fetched: Maven takes longer than {_TIMEOUT_S:.0f} s.") from error
+    if done.returncode or not any(folder.glob(what.marker)):
         said = (done.stdout + done.stderr).strip()[-400:]
-        raise Missing(f"activemq-client {version} can't be fetched from Maven Central; Maven said: {said or 'nothing'}")
+        raise Missing(
+            f"{what.artifacts[0]} {version} can't be fetched from Maven Central; Maven said: {said or 'nothing'}"
+        )
     return folder

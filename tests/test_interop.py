@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from interop.__main__ import Ways, main
+from interop.brokers import NewestClassic
 from interop.compare import Difference, Verdict, compare, read_differences
 from interop.java import SOURCES, Client, sources, version_in
-from interop.maven import NEWEST, fetched
+from interop.maven import BROKER, NEWEST, fetched
 from interop.missing import Missing
 from interop.openwire.record import Tap
 from interop.programs import Outcome, normalised
@@ -138,6 +139,15 @@ class TestMaven:
         assert (tmp_path / "runs").read_text() == "run\nrun\n"
         assert "<version>[6.0.0,7)</version>" in (tmp_path / "client-newest" / "pom.xml").read_text()
 
+    def test_the_broker_is_fetched_with_what_reads_its_configuration(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        self.maven(tmp_path, monkeypatch, "touch activemq-broker-6.3.1.jar")
+        assert NewestClassic.version_of(fetched(NEWEST, tmp_path, BROKER)) == "6.3.1"
+        pom = (tmp_path / "broker-newest" / "pom.xml").read_text()
+        assert pom.count("<artifactId>activemq-") == 4
+        assert "<artifactId>spring-context</artifactId>" in pom
+
     def test_a_version_is_fetched_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         self.maven(tmp_path, monkeypatch, f"echo run >> {tmp_path}/runs; touch activemq-client-5.18.3.jar")
         for _ in range(2):
@@ -166,7 +176,7 @@ class Runs:
         self.compared: list[str] = []
         self._codes = codes or {}
         self._lacking = lacking
-        self.ways = Ways(self._fetch, self._prepare, self._compare, cache)
+        self.ways = Ways(self._fetch, self._prepare, self._compare, self._compare_newest, cache)
 
     def _fetch(self, version: str, cache: Path) -> Path:
         if self._lacking == "network":
@@ -182,35 +192,50 @@ class Runs:
         self.compared.append(used.version)
         return self._codes.get(used.version, 0)
 
+    def _compare_newest(self, cache: Path, _wanted: argparse.Namespace) -> int:
+        self._fetch("newest broker", cache)
+        self.compared.append("newest broker")
+        return self._codes.get("newest broker", 0)
+
 
 class TestWhatARunMayDoWithout:
-    def test_a_whole_run_uses_both_clients(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def test_a_whole_run_uses_both_clients_and_both_brokers(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         runs = Runs(tmp_path)
         assert main([], runs.ways) == 0
-        assert runs.compared == ["debian", "newest"]
+        assert runs.compared == ["debian", "newest", "newest broker"]
         assert "NOT" not in "".join(capsys.readouterr())
 
-    @pytest.mark.parametrize("different", ["debian", "newest"])
-    def test_what_differs_with_either_client_fails_the_run(self, tmp_path: Path, different: str):
+    @pytest.mark.parametrize("different", ["debian", "newest", "newest broker"])
+    def test_what_differs_with_any_of_them_fails_the_run(self, tmp_path: Path, different: str):
         runs = Runs(tmp_path, codes={different: 1})
         assert main([], runs.ways) == 1
-        assert runs.compared == ["debian", "newest"]
+        assert runs.compared == ["debian", "newest", "newest broker"]
 
     @pytest.mark.parametrize("code", [0, 1])
-    def test_without_a_network_its_last_words_are_that_the_newest_client_was_left_out(
+    def test_without_a_network_its_last_words_are_that_the_newest_ones_were_left_out(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int
     ):
         runs = Runs(tmp_path, codes={"debian": code}, lacking="network")
         # What continuous integration runs: what may be missing hides nothing that was found before.
         assert main(["--allow-missing"], runs.ways) == code
         assert runs.compared == ["debian"]
-        told = capsys.readouterr().out.splitlines()[-1]
-        assert told == "NOT COMPARED: the newest client. Maven said: Unknown host."
+        told = [line for line in capsys.readouterr().out.splitlines() if line][-2:]
+        assert told == [
+            "NOT COMPARED: the newest client. Maven said: Unknown host.",
+            "NOT COMPARED: the newest broker. Maven said: Unknown host.",
+        ]
 
     def test_a_client_that_was_asked_for_and_cannot_be_had_fails_the_run(self, tmp_path: Path):
         runs = Runs(tmp_path, lacking="network")
         assert main(["--client", "newest"], runs.ways) == 1
         assert runs.compared == []
+
+    def test_the_newest_broker_alone(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        runs = Runs(tmp_path)
+        assert main(["--broker", "newest"], runs.ways) == 0
+        assert runs.compared == ["newest broker"]
+        assert main(["groups", "--broker", "newest"]) == 1
+        assert capsys.readouterr().err.startswith("NOTHING COMPARED. With --broker newest name some of python-")
 
     def test_some_programs_ask_nobody_for_the_newest_client(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         runs = Runs(tmp_path, lacking="network")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from benchmarks.brokers.base import BrokerUnavailable, Driver, prefetch_headers
 from benchmarks.brokers.debian import DebianFiles
@@ -32,6 +34,30 @@ _JVM_OPTIONS = ("-Xms512M", "-Xmx512M", "-Dorg.apache.activemq.UseDedicatedTaskR
 _OPENED = ("java.base/java.lang=ALL-UNNAMED", "java.base/java.util=ALL-UNNAMED")
 
 
+CONSOLE: Final = ("org.apache.activemq.console.Main", "start")
+
+
+def activemq_command(
+    java: str, home: Path, directory: Path, classpath: str, options: Sequence[str], program: Sequence[str] = CONSOLE
+) -> list[str]:
+    """Runs a broker of any version in the foreground, with the activemq.xml in ``directory``."""
+    return [
+        java,
+        *options,
+        *(option for package in _OPENED for option in ("--add-opens", package)),
+        "-Djava.awt.headless=true",
+        f"-Djava.io.tmpdir={directory / 'tmp'}",
+        f"-Dactivemq.home={home}",
+        f"-Dactivemq.base={directory}",
+        f"-Dactivemq.conf={directory}",
+        f"-Dactivemq.data={directory}",
+        "-cp",
+        classpath,
+        *program,
+        f"xbean:file:{directory}/activemq.xml",
+    ]
+
+
 class ActiveMQ(Driver):
     """`group_commit` turns off the concurrent store, after which producers share a flush; OpenWire's scheme is tcp."""
 
@@ -56,22 +82,7 @@ class ActiveMQ(Driver):
 
     def command(self, directory: Path) -> list[str]:
         home = self._files.find("usr/share/activemq")
-        return [
-            self._java,
-            *self.jvm_options,
-            *(option for package in _OPENED for option in ("--add-opens", package)),
-            "-Djava.awt.headless=true",
-            f"-Djava.io.tmpdir={directory / 'tmp'}",
-            f"-Dactivemq.home={home}",
-            f"-Dactivemq.base={directory}",
-            f"-Dactivemq.conf={directory}",
-            f"-Dactivemq.data={directory}",
-            "-cp",
-            ":".join(self._jars(home)),
-            "org.apache.activemq.console.Main",
-            "start",
-            f"xbean:file:{directory}/activemq.xml",
-        ]
+        return activemq_command(self._java, home, directory, ":".join(self._jars(home)), self.jvm_options)
 
     def _jars(self, home: Path) -> list[str]:
         """The libraries of its folder, links resolved by name, because some lie outside of what was unpacked."""

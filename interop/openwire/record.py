@@ -61,6 +61,12 @@ class Tap:
         self._last = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
+    @property
+    def lines(self) -> list[str]:
+        """Those so far."""
+        with self._lock:
+            return list(self._lines)
+
     def take(self) -> list[str]:
         """The lines since the last call; connections are counted from 1 again."""
         with self._lock:
@@ -73,6 +79,8 @@ class Tap:
 
     def close(self) -> None:
         """Accepts no more."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # else the thread goes on waiting
         self._listener.close()
 
     def _accept(self) -> None:

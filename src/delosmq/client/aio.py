@@ -154,8 +154,11 @@ class AsyncConnection(AsyncCloseable):
         """
         Raises:
             IllegalStateError: DMQ9001, the connection is closed.
+            ClientOptionError: DMQ9056, the mode is none.
         """
         self._check()
+        if not isinstance(mode, AckMode):
+            raise errors.wrong_argument("mode", mode, f"one of {', '.join(map(str, AckMode))}")
         session = AsyncSession(self._link, self._link.machine.create_session(mode), self)
         self._keep(session, watched=watched)
         return session
