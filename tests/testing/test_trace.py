@@ -129,6 +129,12 @@ def test_it_has_what_the_test_did(tmp_path: Path) -> None:
         ]
 
 
+def test_heart_beats_are_left_out() -> None:
+    with BrokerFixture() as broker, broker.connect():
+        broker.clock.advance(minutes=5)
+        assert "KeepAliveInfo" not in str(broker.trace)
+
+
 def test_a_reset_begins_it_anew() -> None:
     with BrokerFixture() as broker:
         with StompPeer(broker):

@@ -167,6 +167,7 @@ class BrokerFixture(Broker, TimeKeeper):
         Raises:
             MisuseError: there is no such frame or number; both or none of ``before`` and ``after`` are named.
         """
+        __tracebackhide__ = True
         if (before is None) == (after is None):
             raise MisuseError("DMQ7209", "cut_connection takes either before= or after=, with the name of a frame")
         return self._order(CUT_BEFORE, before, number) if after is None else self._order(CUT_AFTER, after, number)
@@ -180,11 +181,13 @@ class BrokerFixture(Broker, TimeKeeper):
         Raises:
             MisuseError: there is no such frame or number.
         """
+        __tracebackhide__ = True
         return self._order(DROPPED, frame, number)
 
     def deliver_twice(self, *, number: int = 1) -> FrameFault:
         """Has the n-th delivery arrive twice, from now on, at any client. The second acknowledgement of it is answered
         and has no effect."""
+        __tracebackhide__ = True
         return self._order(TWICE, DELIVERY, number)
 
     def cancel_faults(self) -> None:
@@ -192,6 +195,7 @@ class BrokerFixture(Broker, TimeKeeper):
         self._tap.faults = []
 
     def _order(self, fate: str, frame: str | None, number: int) -> FrameFault:
+        __tracebackhide__ = True
         fault = FrameFault(fate, str(frame), number)
         self._tap.faults = [*self._tap.faults, fault]
         self.trace.note(f"the test orders {fault}")

@@ -52,6 +52,7 @@ _MESSAGE_NAMES: Final = {
     TEXT_MESSAGE: "ActiveMQTextMessage",
     BLOB_MESSAGE: "ActiveMQBlobMessage",
 }
+KEEP_ALIVE: Final = "KeepAliveInfo"
 ANY_MESSAGE: Final = "Message"
 """Stands for all that OpenWire sends as a message, whatever its body is."""
 DELIVERY: Final = "delivery"
@@ -80,6 +81,11 @@ class CutFrame:
     raw: bytes
     kind: str = ""
     frame: object | None = None
+
+    @property
+    def tells(self) -> bool:
+        """It is a frame, and more than a sign of life."""
+        return self.kind not in {"", KEEP_ALIVE}
 
     def is_a(self, name: str) -> bool:
         """Whether a name means this frame: its kind, `ANY_MESSAGE` or `DELIVERY`."""

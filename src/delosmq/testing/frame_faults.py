@@ -34,11 +34,12 @@ class FrameFault:
         Raises:
             MisuseError: there is no such frame, or no such number.
         """
+        __tracebackhide__ = True
         if frame not in FRAME_NAMES and frame != DELIVERY:
             raise MisuseError(
                 "DMQ7207",
-                f"neither STOMP nor OpenWire has a frame {frame!r}{nearest(str(frame), list(FRAME_NAMES))}; name it as"
-                " its protocol does, such as 'ACK' or 'MessageAck'",
+                f"neither STOMP nor OpenWire has a frame {frame!r}; name it as its protocol does, such as 'ACK' or"
+                f" 'MessageAck'{nearest(str(frame), list(FRAME_NAMES))}",
             )
         if type(number) is not int or number < 1:
             raise MisuseError("DMQ7208", f"there is no {frame} number {number!r}; they count from 1")

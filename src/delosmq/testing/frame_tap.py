@@ -141,7 +141,7 @@ class TapLayer(Layer):
             self._lower.write(answer)
 
     def _note(self, cut: CutFrame, fate: str, *, by_client: bool) -> None:
-        if cut.kind:
+        if cut.tells:
             self._tap.trace.note_frame(self.number, cut, by_client=by_client, fate=fate)
             if self._tap.recorder is not None and fate not in STOPPED:
                 self._tap.recorder.note(self.number, self._dialogue, cut, by_client=by_client)

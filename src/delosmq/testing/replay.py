@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from delosmq.model.errors import MisuseError
 from delosmq.model.protocol_names import OPENWIRE, STOMP
-from delosmq.testing.dialogue import CutFrame, OpenWireDialogue, StompDialogue
+from delosmq.testing.dialogue import KEEP_ALIVE, CutFrame, OpenWireDialogue, StompDialogue
 from delosmq.testing.frame_lines import line_of
 from delosmq.testing.recording import RecordedFrame, recorded_frames
 from delosmq.wire.first_bytes import MINE
@@ -23,7 +23,7 @@ from delosmq.wire.stomp.encoder import encode_frame
 WAIT_S: Final = 10.0
 _READ_BYTES: Final = 64 * 1024
 _GREETING: Final = "WireFormatInfo"
-_BY_THEMSELVES: Final = frozenset({_GREETING, "KeepAliveInfo", "ConnectionControl", "BrokerInfo"})
+_BY_THEMSELVES: Final = frozenset({_GREETING, KEEP_ALIVE, "ConnectionControl", "BrokerInfo"})
 """Sent for reasons of the broker's own, or earlier by one broker than by another: not waited for."""
 
 

@@ -44,7 +44,8 @@ class TraceEntry:
 class Trace:
     """The newest of what passed, 1,000 lines at most. ``str()`` of it is a text to print.
 
-    ``1 > SEND`` is a frame that the client of connection 1 sent, ``1 < MESSAGE`` one that it got.
+    ``1 > SEND`` is a frame that the client of connection 1 sent, ``1 < MESSAGE`` one that it got. Heart-beats are left
+    out.
 
     Attributes:
         began_s: by `time.monotonic`.
