@@ -1,4 +1,4 @@
-"""Reads acknowledgements quickly: one comes for almost every message that goes out.
+"""Reads and writes acknowledgements quickly: one comes for almost every message that goes out.
 
     type u8 (22) | command id i32 | flag | destination | transaction | consumer
     | ack type u8 | first id | last id | count i32 | flag
@@ -11,19 +11,31 @@ from struct import Struct, error
 from typing import Final
 
 from delosmq.wire.openwire import errors
-from delosmq.wire.openwire.codec import FieldReader
+from delosmq.wire.openwire.codec import FieldReader, FieldWriter, encode_command
 from delosmq.wire.openwire.commands import MessageAck
-from delosmq.wire.openwire.structures import MESSAGE_ACK, MessageId, ProducerId
+from delosmq.wire.openwire.structures import (
+    MESSAGE_ACK,
+    ConsumerId,
+    Destination,
+    MessageId,
+    ProducerId,
+    TransactionId,
+)
 from delosmq.wire.openwire.wire_format import WireFormat
 
 QUICK_SINCE: Final = 10
 """Older versions have no text view in their message ids."""
 
 _unpack_command: Final = Struct(">Bi?").unpack_from
+_pack_size_and_command: Final = Struct(">iBi?").pack
 _COMMAND_BYTES: Final = 6
-_unpack_end: Final = Struct(">iB").unpack_from
+_END: Final = Struct(">iB")
+_unpack_end: Final = _END.unpack_from
+_pack_end: Final = _END.pack
 _END_BYTES: Final = 5
-_unpack_sequences: Final = Struct(">qq").unpack_from
+_SEQUENCES: Final = Struct(">qq")
+_unpack_sequences: Final = _SEQUENCES.unpack_from
+_pack_sequences: Final = _SEQUENCES.pack
 _SEQUENCES_BYTES: Final = 16
 # flag, message id, no text view, flag, producer id, flag: then the length of its connection id.
 _ID_START: Final = bytes((1, 110, 0, 1, 123, 1))
@@ -135,3 +147,61 @@ class AckReader:
         message_id = whole.nested(field)
         if isinstance(message_id, MessageId) and message_id.producer_id is not None:
             self._producers[encoded[start:at]] = message_id.producer_id
+
+
+class AckWriter:
+    """Writes the acknowledgements of one connection: what a consumer repeats is kept."""
+
+    def __init__(self, form: WireFormat) -> None:
+        self._form = form
+        self._quick: bool = form.plain and form.version >= QUICK_SINCE
+        self._start: bytes = b""
+        self._destination: Destination | None = None
+        self._transaction_id: TransactionId | None = None
+        self._consumer_id: ConsumerId | None = None
+        self._id_start: bytes = b""
+        self._producer_id: ProducerId | None = None
+
+    def write(self, ack: MessageAck) -> bytes:
+        """The frame, as `encode_command` has it."""
+        first, last = ack.first_message_id, ack.last_message_id
+        if (
+            not self._quick
+            or ack.poison_cause is not None
+            or last is None
+            or last.text_view is not None
+            or (first is not None and first.text_view is not None)
+        ):
+            return encode_command(ack, self._form)
+        if (
+            ack.consumer_id is not self._consumer_id
+            or ack.destination is not self._destination
+            or ack.transaction_id is not self._transaction_id
+            or not self._start
+        ):
+            self._remember_start(ack)
+        last_id = self._encoded_id(last)
+        first_id = b"\0" if first is None else last_id if first is last else self._encoded_id(first)
+        rest = b"".join(
+            (self._start, bytes((ack.ack_type & 0xFF,)), first_id, last_id, _pack_end(ack.message_count, 0))
+        )
+        size = _COMMAND_BYTES + len(rest)
+        return _pack_size_and_command(size, MESSAGE_ACK, ack.command_id, ack.response_required) + rest
+
+    def _remember_start(self, ack: MessageAck) -> None:
+        writer = FieldWriter(self._form, cuts=True)
+        for field in self._form.layout[MESSAGE_ACK][:3]:
+            writer.write(field, getattr(ack, field.name))
+        self._start = writer.taken()
+        self._consumer_id = ack.consumer_id
+        self._destination = ack.destination
+        self._transaction_id = ack.transaction_id
+
+    def _encoded_id(self, message_id: MessageId) -> bytes:
+        producer_id = message_id.producer_id
+        if producer_id is None or producer_id is not self._producer_id:
+            writer = FieldWriter(self._form, cuts=True)
+            writer.write(self._form.layout[MESSAGE_ACK][_FIRST_ID_INDEX], message_id)
+            self._id_start = writer.taken()[:-_SEQUENCES_BYTES]
+            self._producer_id = producer_id
+        return self._id_start + _pack_sequences(message_id.producer_sequence_id, message_id.broker_sequence_id)

@@ -1,4 +1,4 @@
-"""Reads message frames quickly: what a broker relays is cut out, not decoded and encoded again.
+"""Reads and writes message frames quickly: what a broker relays is cut out, not decoded and encoded again.
 
     type u8 | command id i32 | flag | before | content | tail
 
@@ -13,23 +13,38 @@ from typing import Final
 
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire import errors
-from delosmq.wire.openwire.codec import FieldReader
-from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch
-from delosmq.wire.openwire.structures import BYTES, MESSAGE_DISPATCH, MessageId, ProducerId
+from delosmq.wire.openwire.codec import FieldReader, FieldWriter, encode_command
+from delosmq.wire.openwire.commands import BLOB_MESSAGE, MessageCommand, MessageDispatch
+from delosmq.wire.openwire.structures import (
+    BYTES,
+    MESSAGE_DISPATCH,
+    Destination,
+    MessageId,
+    ProducerId,
+    TransactionId,
+)
 from delosmq.wire.openwire.wire_format import MESSAGES, TABLE, WireFormat
 
-_unpack_command: Final = Struct(">Bi?").unpack_from
+_COMMAND: Final = Struct(">Bi?")
+_unpack_command: Final = _COMMAND.unpack_from
+_pack_command: Final = _COMMAND.pack
 _COMMAND_BYTES: Final = 6
-_unpack_length: Final = Struct(">i").unpack_from
+_LENGTH: Final = Struct(">i")
+_unpack_length: Final = _LENGTH.unpack_from
+_pack_length: Final = _LENGTH.pack
 _LENGTH_BYTES: Final = 4
 # producer sequence, broker sequence, original transaction -, group id -, group sequence, correlation id -, persistent,
 # expiration, priority, reply to -, timestamp, type -, content flag. What has a "-" is null.
-_unpack_run: Final = Struct(">qqBBiBBqbBqBB").unpack_from
+_RUN: Final = Struct(">qqBBiBBqbBqBB")
+_unpack_run: Final = _RUN.unpack_from
+_pack_run: Final = _RUN.pack
 _RUN_BYTES: Final = 44
 _EXPIRATION_IN_RUN: Final = 24
 # data structure -, target consumer -, compressed, redelivery counter, path -, arrival, user -, received by bridge,
 # droppable, cluster -, in time, out time, first of group
-_unpack_end: Final = Struct(">BBBiBqBBBBqqB").unpack_from
+_END: Final = Struct(">BBBiBqBBBBqqB")
+_unpack_end: Final = _END.unpack_from
+_pack_end: Final = _END.pack
 _END_BYTES: Final = 37
 _IN_TIME_IN_END: Final = 20
 _END_SINCE: Final = 10
@@ -228,6 +243,106 @@ class MessageReader:
             setattr(message, field.name, reader.read(field))
         if reader.at != reader.end:
             raise errors.left_over(message.code, reader.end - reader.at)
+
+
+class MessageWriter:
+    """Writes the messages of one connection, the reverse: a producer repeats the start, which is kept."""
+
+    def __init__(self, form: WireFormat) -> None:
+        self._form = form
+        self._quick: bool = form.plain and form.version >= _END_SINCE
+        self._start: bytes = b""
+        self._producer_id: ProducerId | None = None
+        self._destination: Destination | None = None
+        self._transaction_id: TransactionId | None = None
+
+    def write(self, message: MessageCommand) -> bytes:
+        """The frame, as `encode_command` has it."""
+        if not self._quick or not _is_ordinary(message):
+            return encode_command(message, self._form)
+        message_id = message.message_id
+        assert message_id is not None  # by `_is_ordinary`
+        content = message.content
+        properties = message.marshalled_properties
+        body = b"" if content is None else _pack_length(len(content)) + content
+        run = _pack_run(
+            message_id.producer_sequence_id,
+            message_id.broker_sequence_id,
+            0,
+            0,
+            message.group_sequence,
+            0,
+            message.persistent,
+            message.expiration,
+            message.priority,
+            0,
+            message.timestamp,
+            0,
+            content is not None,
+        )
+        end = _pack_end(
+            0,
+            0,
+            message.compressed,
+            message.redelivery_counter,
+            0,
+            message.arrival,
+            0,
+            message.received_by_df_bridge,
+            message.droppable,
+            0,
+            message.broker_in_time,
+            message.broker_out_time,
+            message.group_first_for_consumer,
+        )
+        start = self._start_for(message)
+        listed = b"\0" if properties is None else b"".join((b"\1", _pack_length(len(properties)), properties))
+        command = _pack_command(message.code, message.command_id, message.response_required)
+        size = _COMMAND_BYTES + len(start) + _RUN_BYTES + len(body) + len(listed) + _END_BYTES
+        return b"".join((_pack_length(size), command, start, run, body, listed, end))
+
+    def _start_for(self, message: MessageCommand) -> bytes:
+        """Up to the message id's numbers."""
+        destination, like = message.destination, self._destination
+        if (
+            not self._start
+            or message.producer_id is not self._producer_id
+            or message.transaction_id is not self._transaction_id
+            or destination is None
+            or like is None
+            or destination.name != like.name
+            or destination.code != like.code
+        ):
+            writer = FieldWriter(self._form, cuts=True)
+            for field in self._form.layout[message.code][: _MESSAGE_ID_INDEX + 1]:
+                writer.write(field, getattr(message, field.name))
+            self._start = writer.taken()[:-_SEQUENCES_BYTES]
+            self._producer_id = message.producer_id
+            self._destination = destination
+            self._transaction_id = message.transaction_id
+        return self._start
+
+
+def _is_ordinary(message: MessageCommand) -> bool:
+    """Whether all optional fields are left out but those that `MessageWriter` writes."""
+    message_id = message.message_id
+    return (
+        message_id is not None
+        and message_id.text_view is None
+        and message_id.producer_id is message.producer_id
+        and message.original_destination is None
+        and message.original_transaction_id is None
+        and message.group_id is None
+        and message.correlation_id is None
+        and message.reply_to is None
+        and message.type is None
+        and message.data_structure is None
+        and message.target_consumer_id is None
+        and message.broker_path is None
+        and message.user_id is None
+        and message.cluster is None
+        and message.code != BLOB_MESSAGE
+    )
 
 
 def _start_of(message: MessageCommand) -> MessageCommand:

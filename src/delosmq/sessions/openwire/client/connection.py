@@ -18,6 +18,7 @@ from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.acknowledgement import NOTHING_SEEN
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
+from delosmq.sessions.openwire.client.encoder import CommandEncoder
 from delosmq.sessions.openwire.client.handshake import ClientIdentity, login, offer
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
 from delosmq.sessions.openwire.client.ports import (
@@ -30,7 +31,6 @@ from delosmq.sessions.openwire.client.ports import (
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
 from delosmq.sessions.openwire.client.transaction import fails_when_interrupted
-from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
     ConnectionControl,
@@ -53,7 +53,6 @@ from delosmq.wire.openwire.commands import (
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
 from delosmq.wire.openwire.structures import Command, ConnectionId, ConsumerId, SessionId, Structure
-from delosmq.wire.openwire.wire_format import WireFormat
 
 NEGOTIATING: Final = 1
 LOGGING_IN: Final = 2
@@ -91,7 +90,7 @@ class OpenWireClient(CommandSender):
         limits = OpenWireLimits(max_frame_bytes=options.wire_format.max_frame_size_bytes)
         self._limits = limits
         self._decoder: OpenWireDecoder = OpenWireDecoder(limits)
-        self._form: WireFormat | None = None
+        self._encoder: CommandEncoder | None = None
         self._output: list[bytes] = []
         self._command_id: int = 0
         self._pending: dict[int, PendingRequest] = {}
@@ -170,7 +169,7 @@ class OpenWireClient(CommandSender):
         self.state = INTERRUPTED
         was_ready = self.ready
         self.ready = False
-        self._form = None
+        self._encoder = None
         self._agreements += 1
         self._output = []
         self._decoder.close()
@@ -256,16 +255,16 @@ class OpenWireClient(CommandSender):
         return request
 
     def _write(self, command: Command) -> None:
-        form = self._form
+        encoder = self._encoder
         if self.state == ENDED:
             return
-        if form is None or not self.ready:
+        if encoder is None or not self.ready:
             self._defer(command)
             return
-        frame = encode_command(command, form)
+        frame = encoder.encode(command)
         size = len(frame) - _FRAME_SIZE_BYTES
-        if size > form.max_frame_bytes and isinstance(command, MessageCommand):
-            raise errors.message_too_large(size, form.max_frame_bytes)
+        if size > encoder.form.max_frame_bytes and isinstance(command, MessageCommand):
+            raise errors.message_too_large(size, encoder.form.max_frame_bytes)
         self._wrote = True
         self._output.append(frame)
 
@@ -360,7 +359,7 @@ class OpenWireClient(CommandSender):
         if self.state != NEGOTIATING:
             return
         agreement = agree(self._ours, theirs)
-        self._form = agreement.form
+        self._encoder = CommandEncoder(agreement.form)
         self._decoder.agreed(agreement.form)
         if agreement.read_timeout_ms > 0:
             self._silence_ns = agreement.read_timeout_ms * NS_PER_MS
