@@ -97,7 +97,7 @@ def test_an_answer_that_does_not_come_is_told_with_its_line(tmp_path: Path, monk
     with BrokerFixture() as broker:
         with StompPeer(broker) as other:
             other.subscribe("tea")
-            with pytest.raises(AssertionError, match=r"tea.txt:\d+: the broker does not send MESSAGE .*nothing"):
+            with pytest.raises(AssertionError, match=r"tea\.txt:\d+: the broker does not send "):
                 broker.replay(place)
 
 
