@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,15 +18,21 @@ from delosmq.client import (
     ClientError,
     ClientOptionError,
     ClientSecurityError,
+    ClientSession,
     ConnectionLostError,
     IllegalStateError,
     InvalidClientIdError,
     InvalidSelectorError,
+    JmsMessage,
+    MessageConsumer,
     ResourceAllocationError,
+    TextMessage,
     TimedOutError,
     connect,
 )
 from delosmq.client.aio import AsyncConnection
+from delosmq.client.aio import connect as connect_async
+from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, TlsSettings
 from tests.certificates import make_stores
@@ -227,3 +233,129 @@ async def test_the_blocking_client_works_beside_a_running_loop(broker: delosmq.B
     with connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
         connection.send(name, "x")
         await asyncio.sleep(0)
+
+
+MISTAKES: dict[str, Callable[[ClientConnection, ClientSession, MessageConsumer], object]] = {
+    "commit": lambda _, session, __: session.commit(),
+    "rollback": lambda _, session, __: session.rollback(),
+    "a negative time": lambda _, __, consumer: consumer.receive(-1),
+    "a consumer with a wrong selector": lambda _, session, __: session.create_consumer("x", "price >"),
+    "a consumer with a wrong option": lambda _, session, __: session.create_consumer("x?consumer.prefetch=1"),
+    "a durable consumer without a client id": lambda _, session, __: session.create_durable_consumer("x", "s"),
+    "a session of no mode": lambda connection, _, __: connection.create_session(cast("AckMode", "AUTO")),
+    "a property without a type": lambda connection, _, __: connection.send("x", "x", properties={"a": cast(int, [])}),
+    "a body without a kind": lambda connection, _, __: connection.send("x", cast(str, object())),
+    "too large a message": lambda connection, _, __: connection.send("x", "x" * 20_000),
+    "the end of no subscription": lambda connection, _, __: connection.unsubscribe("none"),
+    "a reply that nobody wants": lambda connection, _, __: connection.reply(TextMessage("x"), "y"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_nothing_that_was_received_is_lost_by_a_mistake(broker: delosmq.Broker, name: str, mistake: str) -> None:
+    url = f"{broker.openwire_url}?wireFormat.maxFrameSize=10000"
+    with connect(url, user=broker.user, password=broker.password) as connection:
+        for text in "abc":
+            connection.send(name, text)
+        with connection.create_session(AckMode.CLIENT) as session:
+            consumer = session.create_consumer(name)
+            assert received(consumer) == "a"
+            with pytest.raises(ClientError):
+                MISTAKES[mistake](connection, session, consumer)
+            assert received(consumer) == "b"
+            session.acknowledge()
+        with connection.create_session() as session:
+            assert received(session.create_consumer(name)) == "c"
+
+
+def received(consumer: MessageConsumer) -> str:
+    message = consumer.receive(10)
+    assert message is not None
+    assert message.delivery_count == 1
+    return message.text
+
+
+def test_a_second_listener_and_a_receive_beside_it_lose_nothing(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    heard: list[str] = []
+    all_heard = threading.Event()
+
+    def listen(message: JmsMessage) -> None:
+        heard.append(message.text)
+        if len(heard) == 3:
+            all_heard.set()
+
+    consumer = open_session().create_consumer(name)
+    consumer.set_listener(listen)
+    for number in range(3):
+        assert refusal(lambda: consumer.set_listener(print), IllegalStateError).startswith("DMQ9058: ")
+        assert refusal(lambda: consumer.receive(0), IllegalStateError).startswith("DMQ9057: ")
+        connection.send(name, f"m{number}")
+    assert all_heard.wait(10)
+    assert heard == ["m0", "m1", "m2"]
+
+
+def test_what_a_closed_consumer_has_not_handed_out_goes_to_the_next(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    for text in "ab":
+        connection.send(name, text)
+    session = open_session(AckMode.CLIENT)
+    consumer = session.create_consumer(name)
+    message = consumer.receive(10)
+    assert message is not None
+    consumer.close()
+    assert refusal(lambda: consumer.receive(0), IllegalStateError).startswith("DMQ9001: ")
+    assert refusal(message.acknowledge, IllegalStateError).startswith("DMQ9001: ")
+    other = session.create_consumer(name)
+    assert [(one.text, one.delivery_count) for one in (other.receive(10), other.receive(10)) if one] == [
+        ("a", 2),
+        ("b", 1),
+    ]
+
+
+def test_a_foreign_loop_loses_nothing(broker: delosmq.Broker, name: str) -> None:
+    async def main() -> None:
+        async with connect_async(broker.openwire_url, user=broker.user, password=broker.password) as made:
+            await made.send(name, "x")
+            consumer = await (await made.create_session()).create_consumer(name)
+            said = await asyncio.to_thread(lambda: asyncio.run(foreign(consumer)))
+            assert said.startswith("DMQ9059: ")
+            message = await consumer.receive(10)
+            assert message is not None
+            assert (message.text, message.delivery_count) == ("x", 1)
+
+    async def foreign(consumer: AsyncConsumer) -> str:
+        with pytest.raises(IllegalStateError) as caught:
+            await consumer.receive(0)
+        return str(caught.value)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("there", ["an HTTP server", "silence", "no TLS", "a wrong password"])
+def test_a_second_connection_that_fails_leaves_the_first_alone(
+    connection: ClientConnection,
+    broker: delosmq.Broker,
+    peer: Callable[[bytes], int],
+    name: str,
+    open_session: OpenSession,
+    there: str,
+) -> None:
+    for text in "ab":
+        connection.send(name, text)
+    consumer = open_session(AckMode.CLIENT).create_consumer(name)
+    assert received(consumer) == "a"
+    if there == "an HTTP server":
+        url = f"tcp://127.0.0.1:{peer(b'HTTP/1.1 400 Bad Request')}"
+    elif there == "silence":
+        url = f"tcp://127.0.0.1:{peer(b'')}?transport.connectionTimeout=50"
+    elif there == "no TLS":
+        url = broker.openwire_url.replace("tcp://", "ssl://")
+    else:
+        url = broker.openwire_url
+    with pytest.raises(ClientError):
+        connect(url, user=broker.user, password="wrong")
+    assert received(consumer) == "b"
+    consumer.acknowledge()

@@ -313,7 +313,8 @@ class MessageConsumer(Closeable):
             message = inner.message_of(delivery)
             self._session.done.add(partial(inner.note_consumed, delivery))
         except BaseException:
-            thread.soon(self._put_back)
+            with suppress(ClientError):  # the connection is closed, or this is its loop
+                thread.call(self._put_back)
             raise
         return message
 
