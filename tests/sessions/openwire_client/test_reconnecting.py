@@ -6,10 +6,15 @@ import random
 
 import pytest
 
-from delosmq.sessions.client_errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
+from delosmq.sessions.client_errors import (
+    ConnectionLostError,
+    ResourceAllocationError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from delosmq.sessions.openwire.client.connection import INTERRUPTED, OPEN
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
-from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy
+from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy, WireFormatOptions
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -369,3 +374,24 @@ def test_the_window_is_that_of_a_set() -> None:
         assert seen.add("q", identified(number)) == expected
         newest = max(newest, number)
         model.add(number)
+
+
+@pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.TRANSACTED])
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_message_that_is_too_large_is_refused_meanwhile_as_well_and_is_not_told_again(
+    mode: AckMode, persistent: bool
+) -> None:
+    options = ClientOptions(watch_topic_advisories=False, wire_format=WireFormatOptions(max_frame_size_bytes=2_000))
+    wire = Wire(options, fault_tolerant=True)
+    session = wire.machine.create_session(mode)
+    producer, _ = session.add_producer(QUEUE)
+    wire.take()
+    for broken in (False, True):
+        if broken:
+            cut(wire)
+        with pytest.raises(ResourceAllocationError, match="DMQ9008"):
+            producer.send(message(b"x" * 3_000), QUEUE, persistent=persistent)
+    producer.send(message(b"small"), QUEUE)
+    said = resumed(wire)
+    assert [one.content for one in said if isinstance(one, MessageCommand)] == [b"small"]
+    assert wire.machine.state == OPEN

@@ -169,7 +169,6 @@ class OpenWireClient(CommandSender):
         self.state = INTERRUPTED
         was_ready = self.ready
         self.ready = False
-        self._encoder = None
         self._agreements += 1
         self._output = []
         self._decoder.close()
@@ -258,15 +257,16 @@ class OpenWireClient(CommandSender):
         encoder = self._encoder
         if self.state == ENDED:
             return
-        if encoder is None or not self.ready:
-            self._defer(command)
-            return
-        frame = encoder.encode(command)
-        size = len(frame) - _FRAME_SIZE_BYTES
-        if size > encoder.form.max_frame_bytes and isinstance(command, MessageCommand):
-            raise errors.message_too_large(size, encoder.form.max_frame_bytes)
-        self._wrote = True
-        self._output.append(frame)
+        if encoder is not None and (self.ready or isinstance(command, MessageCommand)):
+            frame = encoder.encode(command)
+            size = len(frame) - _FRAME_SIZE_BYTES
+            if size > encoder.form.max_frame_bytes and isinstance(command, MessageCommand):
+                raise errors.message_too_large(size, encoder.form.max_frame_bytes)
+            if self.ready:
+                self._wrote = True
+                self._output.append(frame)
+                return
+        self._defer(command)
 
     def _give_up(self, command_id: int, timeout_ms: int) -> None:
         request = self._pending.pop(command_id, None)

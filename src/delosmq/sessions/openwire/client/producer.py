@@ -76,15 +76,17 @@ class OpenWireProducer:
         message.timestamp = 0 if options.disable_time_stamps_by_default else now_ms
         message.expiration = now_ms + time_to_live_ms if time_to_live_ms > 0 else 0
         silent = not persistent or options.use_async_send or message.transaction_id is not None
-        if self._transacted:
-            self._transaction.track(message)
         if confirmed or options.send_timeout_ms > 0 or options.always_sync_send or not silent:
             what = f"a message for {destination.qualified_name()}"
-            return sender.request(message, what, timeout_ms=options.send_timeout_ms)
-        sender.send(message)
-        if self.info.window_size > 0:
-            self._unanswered_bytes += message.size_bytes()
-        return None
+            request = sender.request(message, what, timeout_ms=options.send_timeout_ms)
+        else:
+            request = None
+            sender.send(message)
+            if self.info.window_size > 0:
+                self._unanswered_bytes += message.size_bytes()
+        if self._transacted:
+            self._transaction.track(message)
+        return request
 
     def handle_ack(self, ack: ProducerAck) -> None:
         self._unanswered_bytes = max(0, self._unanswered_bytes - ack.size)
