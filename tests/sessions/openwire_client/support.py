@@ -165,9 +165,10 @@ class Player:
         durable: str = "",
         no_local: bool = False,
         browser: bool = False,
+        options: DestinationOptions = OPTIONS,
     ) -> OpenWireConsumer:
         wish = ConsumerWish(
-            destination, OPTIONS, selector=selector, subscription_name=durable, no_local=no_local, browser=browser
+            destination, options, selector=selector, subscription_name=durable, no_local=no_local, browser=browser
         )
         consumer, request = session.add_consumer(wish)
         self.answered(request)

@@ -7,22 +7,24 @@ each frame of ours is compared with the Java client's.
 
 # ACK-1, ACK-2, ACK-4, ACK-5
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from delosmq.client.messages import MapMessage, TextMessage, command_of
-from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy, RedeliveryPolicy
+from delosmq.sessions.openwire.client.options import AckMode, PrefetchPolicy, RedeliveryPolicy
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.xa import TMSUCCESS, XaBranches, xids_of
 from delosmq.wire.openwire.commands import BEGIN, TransactionInfo
-from delosmq.wire.openwire.structures import QUEUE, TOPIC, Destination, XATransactionId
-from tests.sessions.openwire_client.support import AT_ONCE, AT_ONCE_AND_AGAIN, PREFETCH_4, Player
+from delosmq.wire.openwire.structures import Destination, XATransactionId
+from tests.sessions.openwire.recordings import NAMES
+from tests.sessions.openwire_client.dispatch_scripts import DISPATCH
+from tests.sessions.openwire_client.scripts import FOUR, NAMED, Scripts, address
+from tests.sessions.openwire_client.support import AT_ONCE, AT_ONCE_AND_AGAIN, Player
 
-NAMED = ClientOptions(client_id="recorder")
-FOUR = replace(NAMED, prefetch_policy=PREFETCH_4)
+ACKNOWLEDGEMENTS = Scripts()
+script = ACKNOWLEDGEMENTS.script
 TEN = replace(NAMED, prefetch_policy=PrefetchPolicy(10, 10, 10, 10, 10))
 PULL = replace(NAMED, prefetch_policy=PrefetchPolicy(0, 0, 0, 0, 0))
 OPTIMISED = replace(FOUR, optimize_acknowledge=True, optimize_acknowledge_time_out_ms=600_000)
@@ -33,20 +35,6 @@ MODES = {
     "individual": AckMode.INDIVIDUAL,
     "transacted": AckMode.TRANSACTED,
 }
-Script = Callable[[Player, Destination], None]
-SCRIPTS: dict[str, tuple[ClientOptions, Script]] = {}
-
-
-def script(name: str, options: ClientOptions) -> Callable[[Script], Script]:
-    def add(play: Script) -> Script:
-        SCRIPTS[name] = (options, play)
-        return play
-
-    return add
-
-
-def address(name: str, suffix: str = "", *, topic: bool = False) -> Destination:
-    return Destination(f"interop.{name.replace('-', '_')}_{suffix}", TOPIC if topic else QUEUE)
 
 
 def take_six(player: Player, session: OpenWireClientSession, consumer: object) -> None:
@@ -85,10 +73,10 @@ def published(player: Player, topic: Destination, mode: AckMode, *, durable: boo
 
 
 for kind, each_mode in MODES.items():
-    SCRIPTS[kind] = (FOUR, partial(acknowledged, mode=each_mode))
-    SCRIPTS[f"topic-{kind}"] = (FOUR, partial(published, mode=each_mode, durable=False))
-    SCRIPTS[f"durable-{kind}"] = (FOUR, partial(published, mode=each_mode, durable=True))
-SCRIPTS["optimised"] = (OPTIMISED, lambda player, queue: acknowledged(player, queue, AckMode.AUTO))
+    script(kind, FOUR)(partial(acknowledged, mode=each_mode))
+    script(f"topic-{kind}", FOUR)(partial(published, mode=each_mode, durable=False))
+    script(f"durable-{kind}", FOUR)(partial(published, mode=each_mode, durable=True))
+script("optimised", OPTIMISED)(partial(acknowledged, mode=AckMode.AUTO))
 
 
 @script("connect", NAMED)
@@ -380,8 +368,8 @@ def expired(player: Player, queue: Destination, mode: AckMode) -> None:
     player.close()
 
 
-SCRIPTS["expired"] = (FOUR, lambda player, queue: expired(player, queue, AckMode.AUTO))
-SCRIPTS["expired-transacted"] = (FOUR, lambda player, queue: expired(player, queue, AckMode.TRANSACTED))
+script("expired", FOUR)(partial(expired, mode=AckMode.AUTO))
+script("expired-transacted", FOUR)(partial(expired, mode=AckMode.TRANSACTED))
 
 
 def closed(player: Player, queue: Destination, *, whole_session: bool) -> None:
@@ -398,8 +386,8 @@ def closed(player: Player, queue: Destination, *, whole_session: bool) -> None:
     player.close()
 
 
-SCRIPTS["closed-consumer"] = (FOUR, lambda player, queue: closed(player, queue, whole_session=False))
-SCRIPTS["closed-session"] = (FOUR, lambda player, queue: closed(player, queue, whole_session=True))
+script("closed-consumer", FOUR)(partial(closed, whole_session=False))
+script("closed-session", FOUR)(partial(closed, whole_session=True))
 
 
 @script("pull-wait", PULL)
@@ -504,6 +492,18 @@ def distributed_receives(player: Player, queue: Destination) -> None:
         else:
             player.answered(resource.commit(xid, one_phase=xid is not two))
     player.close()
+
+
+SCRIPTS = ACKNOWLEDGEMENTS | DISPATCH
+NOT_OURS = {
+    "auto-tight": "our client never asks for tight encoding",
+    "connect-tight": "likewise",
+    "transacted-tight": "likewise",
+}
+
+
+def test_each_recording_is_played_or_is_not_ours() -> None:
+    assert sorted([*SCRIPTS, *NOT_OURS]) == NAMES
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
