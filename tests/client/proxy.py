@@ -24,9 +24,18 @@ class Proxy:
         self._cut = asyncio.Event()
 
     async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def open(self) -> None:
+        """Listens, where it did before."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
-        return self
+
+    async def close(self) -> None:
+        """Nothing listens any more, and all connections break."""
+        self._server.close()
+        self.cut()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -52,6 +61,11 @@ class Proxy:
         self._pairs.clear()
         self._cut_after = 0
         self._cut.set()
+
+    def say(self, frame: bytes) -> None:
+        """Puts a frame among those of the broker, between two of them."""
+        for to_client, _ in self._pairs:
+            to_client.write(frame)
 
     async def cut_after(self, size_bytes: int) -> None:
         """All connections break once so many more bytes have passed; returns then."""

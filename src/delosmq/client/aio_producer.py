@@ -129,7 +129,8 @@ class AsyncProducer(AsyncCloseable):
             with_delay(made, delay_ms)
         link = self._link
         command = command_of(made, compresses=link.machine.options.use_compression)
-        await link.room.wait()
+        if not link.room.is_set():
+            await link.wait_for_room()
         self._check()
         while not self._machine.has_room():
             self._room.clear()

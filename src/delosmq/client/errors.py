@@ -106,6 +106,18 @@ def not_connected_in_time(peer: str, timeout_s: float) -> TimedOutError:
     )
 
 
+def still_not_connected(peer: str, wait_ms: int) -> TimedOutError:
+    return TimedOutError(
+        "DMQ9075",
+        f"no broker of {peer} was there for {wait_ms} ms, so the message was not sent: send it again later, or let"
+        " messages wait for longer (timeout in the URL).",
+    )
+
+
+def left_for(peer: str, other: str, why: str) -> ConnectionLostError:
+    return ConnectionLostError("DMQ9079", f"the connection to {peer} is left for {other}: {why}.")
+
+
 def in_the_loop() -> IllegalStateError:
     return IllegalStateError(
         "DMQ9065",

@@ -2,65 +2,41 @@
 
 import asyncio
 import logging
-import os
 import random
-import secrets
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from itertools import count
 from typing import Final
 from weakref import WeakSet
 
 from delosmq import in_process
-from delosmq.client.errors import foreign_loop, no_local_broker, not_connected_in_time, unreachable
-from delosmq.client.options.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions
-from delosmq.model.ids import MonotonicNs, WallMs
-from delosmq.model.ports import Clock, Random
+from delosmq.client.errors import (
+    foreign_loop,
+    left_for,
+    no_local_broker,
+    not_connected_in_time,
+    still_not_connected,
+    unreachable,
+)
+from delosmq.client.options.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions, addresses_named
+from delosmq.client.transport.broker_list import BrokerList
+from delosmq.client.transport.clocks import LinkClock, LocalRandom, happens_within
+from delosmq.client.transport.identity import identity_of
+from delosmq.client.transport.tls import tls_of
 from delosmq.sessions.client_errors import ClientError, ConnectionLostError, IllegalStateError, TimedOutError
 from delosmq.sessions.openwire.client import errors
-from delosmq.sessions.openwire.client.connection import OpenWireClient
-from delosmq.sessions.openwire.client.handshake import ClientIdentity
+from delosmq.sessions.openwire.client.connection import OPEN, OpenWireClient
 from delosmq.sessions.openwire.client.ports import ClientEvents, PendingRequest
-from delosmq.wire.openwire.commands import Response
+from delosmq.wire.openwire.commands import ConnectionControl, Response
 
 _LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
 _PATIENCE_S: Final = 5.0
-_numbers: Final = count(1)
-
-
-class LinkClock(Clock):
-    """The clocks of this process.
-
-    Attributes:
-        ahead_ns: by which they are ahead of it, as those of a broker under test are.
-    """
-
-    def __init__(self) -> None:
-        self.ahead_ns = 0
-
-    def wall_ms(self) -> WallMs:
-        return WallMs((time.time_ns() + self.ahead_ns) // 1_000_000)
-
-    def monotonic_ns(self) -> MonotonicNs:
-        return MonotonicNs(time.monotonic_ns() + self.ahead_ns)
-
-
-class LocalRandom(Random):
-    """Chance of this process."""
-
-    def token(self, size_bytes: int) -> str:
-        return secrets.token_urlsafe(size_bytes)
-
-    def fraction(self) -> float:
-        return random.random()
 
 
 class _Socket(asyncio.Protocol):
@@ -102,7 +78,8 @@ class Link(ClientEvents):
         self._clock = LinkClock()
         self.policies = plan.redelivery_policies
         self._plan = plan
-        self._identity = _identity(plan)
+        self._brokers = BrokerList(plan.addresses, plan.failover or FailoverOptions(), random.shuffle)
+        self._identity = identity_of(plan)
         self._context = context
         self._socket: _Socket | None = None
         self._transport: asyncio.Transport | None = None
@@ -112,6 +89,8 @@ class Link(ClientEvents):
         self._gone = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
+        self._returning: asyncio.Task[None] | None = None
+        self._looks = 0  # for a broker with priority, in vain
         self._begin()
         with _links_lock:
             _links.add(self)
@@ -168,7 +147,7 @@ class Link(ClientEvents):
         rounds = 0
         while True:
             rounds += 1
-            for address in self._in_order():
+            for address in self._brokers.in_order():
                 try:
                     await self._open_at(address)
                 except (ConnectionLostError, TimedOutError) as error:
@@ -199,7 +178,12 @@ class Link(ClientEvents):
             raise not_connected_in_time(str(address), timeout_s) from None
         except OSError as error:
             raise unreachable(str(address), error.strerror or str(error)) from None
+        self._brokers.note_connected(address)
         self.room.set()
+        if not self._brokers.priority or address in self._brokers.priority:
+            self._looks = 0
+        else:
+            self._returning = self.loop.create_task(self._return())
 
     async def _connect(self, address: BrokerAddress) -> None:
         opened = _Socket(self)
@@ -209,7 +193,7 @@ class Link(ClientEvents):
                 raise no_local_broker(address.host, in_process.names())
             transport: asyncio.Transport = broker.connect(opened)
         else:
-            context = tls_context(address) if self._context is None else self._context
+            context = tls_of(address) if self._context is None else self._context
             transport, _ = await self.loop.create_connection(
                 lambda: opened,
                 address.host,
@@ -230,6 +214,7 @@ class Link(ClientEvents):
 
     async def close(self) -> None:
         """In order, and within `closeTimeout`."""
+        self._stop_returning()
         if self._reconnecting is not None:
             self._reconnecting.cancel()
             await asyncio.wait((self._reconnecting,))
@@ -243,6 +228,7 @@ class Link(ClientEvents):
 
     async def abort(self) -> None:
         """At once."""
+        self._stop_returning()
         self.machine.lose()
         if self._opened.done() and not self._opened.cancelled():
             self._opened.exception()  # was told to whom it concerns
@@ -256,17 +242,11 @@ class Link(ClientEvents):
 
     # --- again
 
-    def _in_order(self) -> list[BrokerAddress]:
-        addresses = list(self._plan.addresses)
-        if self._plan.failover is not None and self._plan.failover.randomize:
-            random.shuffle(addresses)
-        return addresses
-
     async def _reconnect(self, failover: FailoverOptions, error: ClientError) -> None:
         rounds = 0
         while failover.max_reconnect_attempts < 0 or rounds < failover.max_reconnect_attempts:
             rounds += 1
-            for address in self._in_order():
+            for address in self._brokers.in_order():
                 self._opened = self.loop.create_future()
                 self.machine.resume()
                 try:
@@ -283,12 +263,50 @@ class Link(ClientEvents):
                     _LOG.info(f"DMQ9069: connected again, to {address}")
                     self._reconnecting = None
                     return
+            if failover.warn_after_reconnect_attempts > 0 and rounds % failover.warn_after_reconnect_attempts == 0:
+                _LOG.warning(
+                    f"DMQ9076: {rounds} rounds through {self._plan} found no broker, and more follow: see whether they"
+                    f" are up; the last said: {error.message}"
+                )
             await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
         self._reconnecting = None
         self.machine.lose(
             errors.lost(str(self._plan), f"{rounds} rounds found no broker; the last said: {error.message}")
         )
         self._cancel_timer()
+
+    async def _return(self) -> None:
+        """Looks for a broker with priority, and goes there once one is up."""
+        failover = self._plan.failover
+        while failover is not None:
+            self._looks += 1
+            await asyncio.sleep(failover.delay_ms(self._looks) / _MS_PER_S)
+            for address in self._brokers.priority:
+                if await self._is_up(address):
+                    self._leave_for(address, "it goes before others (priorityBackup)")
+                    return
+
+    async def _is_up(self, address: BrokerAddress) -> bool:
+        if address.scheme == LOCAL:
+            return in_process.find(address.host) is not None
+        try:
+            async with asyncio.timeout(address.transport.connection_timeout_ms / _MS_PER_S or None):
+                transport, _ = await self.loop.create_connection(asyncio.Protocol, address.host, address.port)
+        except OSError:  # TimeoutError is one
+            return False
+        transport.close()
+        return True
+
+    def _stop_returning(self) -> None:
+        if self._returning is not None:
+            self._returning.cancel()
+            self._returning = None
+
+    def _leave_for(self, address: BrokerAddress, why: str) -> None:
+        """Makes the connection again, at another broker if it is there."""
+        if self.machine.state == OPEN and self._reconnecting is None and address != self._brokers.connected:
+            self._brokers.prefer(address)
+            self.machine.interrupt(left_for(str(self._brokers.connected), str(address), why))
 
     def _drop_socket(self) -> None:
         if self._transport is not None:
@@ -346,6 +364,19 @@ class Link(ClientEvents):
         self._timer = None
         self._timer_at = 0
 
+    async def wait_for_room(self) -> None:
+        """Until the socket takes more.
+
+        Raises:
+            TimedOutError: DMQ9075, there was none for as long as ``timeout`` of ``failover:`` lets a message wait.
+        """
+        failover = self._plan.failover
+        wait_ms = 0 if failover is None or self._reconnecting is None else failover.timeout_ms
+        if wait_ms <= 0:
+            await self.room.wait()
+        elif not await happens_within(self.room, wait_ms / _MS_PER_S):
+            raise still_not_connected(str(self._plan), wait_ms)
+
     # --- answers
 
     async def answer(self, request: PendingRequest | None) -> Response | None:
@@ -395,12 +426,29 @@ class Link(ClientEvents):
         failover = self._plan.failover
         assert failover is not None  # else the machine would have ended
         self.room.clear()
+        self._stop_returning()
         if not self._opened.done():
             self._opened.set_exception(error)
         elif self._reconnecting is None:
             _LOG.warning(f"DMQ9068: {error.message} Another connection is made, and nothing that is open is lost")
             self._drop_socket()
+            self._brokers.note_failed()
             self._reconnecting = self.loop.create_task(self._reconnect(failover, error))
+
+    def advised(self, control: ConnectionControl) -> None:
+        failover = self._plan.failover
+        if failover is None:
+            return
+        if control.reconnect_to and failover.reconnect_supported:
+            for address in addresses_named(control.reconnect_to, self._plan):
+                self.loop.call_soon(self._leave_for, address, "the broker sends its clients there")
+        if not control.connected_brokers or not failover.update_uris_supported:
+            return
+        named = addresses_named(control.connected_brokers, self._plan)
+        if named and self._brokers.name(named) and control.rebalance_connection:
+            first = self._brokers.in_order()[0]
+            if self._brokers.connected not in self._brokers.priority:
+                self.loop.call_soon(self._leave_for, first, "the broker spreads its clients anew")
 
     def ended(self, error: ClientError | None) -> None:
         self.error = error
@@ -445,39 +493,3 @@ def turn_clocks(place: int | str, ahead_ns: int) -> None:
 def _turn(link: Link, ahead_ns: int, turned: "Future[None]") -> None:
     link.turn_clock(ahead_ns)
     turned.set_result(None)
-
-
-def _identity(plan: ConnectionPlan) -> ClientIdentity:
-    """Ids as the Java client makes them: host, process, time, number."""
-    number = next(_numbers)
-    unique = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}-{secrets.token_hex(3)}"
-    alone = plan.failover is None
-    return ClientIdentity(
-        f"ID:{unique}-{number}:1",
-        f"ID:{unique}-0:{number}",
-        plan.user,
-        plan.password,
-        str(plan),
-        plan.addresses[0].host if alone else "",
-        fault_tolerant=not alone,
-    )
-
-
-def tls_context(address: BrokerAddress) -> ssl.SSLContext | None:
-    """What the URL says of TLS; None for none.
-
-    Raises:
-        ConnectionLostError: DMQ9063, a file can't be read.
-    """
-    if address.scheme != "ssl":
-        return None
-    options = address.transport
-    try:
-        context = ssl.create_default_context(cafile=options.trust_store or None)
-        if options.key_store:
-            context.load_cert_chain(options.key_store, password=options.key_store_password or None)
-    except OSError as error:
-        raise unreachable(str(address), f"its trustStore or keyStore can't be used: {error}") from None
-    if not options.verify_host_name:
-        context.check_hostname = False
-    return context

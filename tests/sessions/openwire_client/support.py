@@ -20,7 +20,7 @@ from delosmq.sessions.openwire.client.options import (
 from delosmq.sessions.openwire.client.ports import ClientEvents, PendingRequest
 from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
 from delosmq.wire.openwire.codec import encode_command
-from delosmq.wire.openwire.commands import TEXT_MESSAGE, ConnectionInfo, MessageAck, MessageCommand
+from delosmq.wire.openwire.commands import TEXT_MESSAGE, ConnectionControl, ConnectionInfo, MessageAck, MessageCommand
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
 from delosmq.wire.openwire.structures import Destination, Structure, Throwable
@@ -44,6 +44,7 @@ class Told(ClientEvents):
         self.troubles: list[ClientError] = []
         self.ends: list[ClientError | None] = []
         self.interruptions: list[ClientError] = []
+        self.advice: list[ConnectionControl] = []
 
     def opened(self) -> None:
         self.is_open = True
@@ -56,6 +57,9 @@ class Told(ClientEvents):
 
     def troubled(self, error: ClientError) -> None:
         self.troubles.append(error)
+
+    def advised(self, control: ConnectionControl) -> None:
+        self.advice.append(control)
 
     def interrupted(self, error: ClientError) -> None:
         self.interruptions.append(error)

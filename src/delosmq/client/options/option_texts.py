@@ -10,7 +10,11 @@ from delosmq.client.errors import wrong_option, wrong_option_value
 T = TypeVar("T")
 
 _UNITS: Final = ("_ms", "_bytes")
-_SPECIAL: Final = {"client_id": "clientID"}
+_SPECIAL: Final = {
+    "client_id": "clientID",
+    "priority_uris": "priorityURIs",
+    "update_uris_supported": "updateURIsSupported",
+}
 
 
 def parameters(where: str, query: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """URLs of brokers: ``tcp://host:61616?jms.useAsyncSend=true&wireFormat.maxInactivityDuration=0``."""
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 from delosmq.client.errors import wrong_option, wrong_option_value, wrong_url
 from delosmq.client.options.option_texts import filled, kinds_of, names, nearest, parameters, parsed, written
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
+from delosmq.sessions.client_errors import ClientOptionError
 from delosmq.sessions.openwire.client.options import (
     ClientOptions,
     PrefetchPolicy,
@@ -20,6 +22,7 @@ LOCAL: Final = "vm"
 """The scheme of brokers in this process."""
 MAX_PREFETCH: Final = 32767
 
+_LOG: Final = logging.getLogger("delosmq.client")
 _JMS: Final = "jms."
 _PREFETCH: Final = "jms.prefetchPolicy."
 _REDELIVERY: Final = "jms.redeliveryPolicy."
@@ -62,7 +65,7 @@ class BrokerAddress:
     scheme: str
     host: str
     port: int
-    transport: TransportOptions = TransportOptions()
+    transport: TransportOptions = field(default=TransportOptions(), compare=False)
 
     def __str__(self) -> str:
         if self.scheme == LOCAL:
@@ -81,7 +84,14 @@ class FailoverOptions:
             ``max_reconnect_delay_ms``.
         max_reconnect_attempts: rounds; -1 for no end.
         startup_max_reconnect_attempts: of the first connection; -1 for the same number.
+        warn_after_reconnect_attempts: after each so many rounds the log tells; 0 for never.
         randomize: the list is gone through in any order.
+        timeout_ms: so long a message waits to be sent while there is no connection; -1 for ever.
+        priority_backup: a broker with priority is used whenever it is there, even if there is a connection to another.
+        priority_uris: of these; "" for the first one of the list.
+        priority_addresses: the same.
+        update_uris_supported: brokers may name others, which are tried as well.
+        reconnect_supported: brokers may send us to another one.
     """
 
     initial_reconnect_delay_ms: int = 10
@@ -90,7 +100,14 @@ class FailoverOptions:
     reconnect_delay_exponent: float = 2.0
     max_reconnect_attempts: int = -1
     startup_max_reconnect_attempts: int = -1
+    warn_after_reconnect_attempts: int = 10
     randomize: bool = True
+    timeout_ms: int = -1
+    priority_backup: bool = False
+    priority_uris: str = ""
+    priority_addresses: tuple[BrokerAddress, ...] = ()
+    update_uris_supported: bool = True
+    reconnect_supported: bool = True
 
     def delay_ms(self, rounds: int) -> int:
         """The pause after so many rounds that found no broker."""
@@ -137,6 +154,29 @@ def plan_of(url: str) -> ConnectionPlan:
     return _plan(url.partition("?")[0], (address,), texts, None)
 
 
+def addresses_named(text: str, plan: ConnectionPlan) -> tuple[BrokerAddress, ...]:
+    """Brokers as a broker names them, separated by commas.
+
+    Left out are those of a scheme that the plan does not have, as a client that wants TLS is not led elsewhere, and
+    what is no address."""
+    found: list[BrokerAddress] = []
+    for one in text.split(","):
+        try:
+            address, _ = _address_of(one.strip().partition("?")[0])
+        except ClientOptionError as error:
+            _LOG.warning(f"DMQ9077: a broker names another one in a way that is not understood: {error.message}")
+            continue
+        like = next((listed for listed in plan.addresses if listed.scheme == address.scheme), None)
+        if like is None:
+            _LOG.warning(
+                f"DMQ9078: a broker names {address}, which is not used, as {plan} has no {address.scheme}:// in it; add"
+                " it there if it is right"
+            )
+            continue
+        found.append(replace(address, transport=like.transport))
+    return tuple(found)
+
+
 def _failover_plan(url: str) -> ConnectionPlan:
     """``failover:(tcp://a:61616,tcp://b:61616?transport.keepAlive=true)?randomize=false&jms.useAsyncSend=true``."""
     inner = url.removeprefix(_FAILOVER).removeprefix("//")
@@ -157,6 +197,12 @@ def _failover_plan(url: str) -> ConnectionPlan:
     texts.update(parameters(_FAILOVER, query.removeprefix("?")))
     own = names(FailoverOptions(), "")
     failover = filled(FailoverOptions(), {name: texts.pop(name) for name in own if name in texts}, "", _FAILOVER)
+    priority = [_address_of(one.strip())[0] for one in failover.priority_uris.split(",") if one.strip()]
+    failover = replace(
+        failover,
+        priority_addresses=tuple(priority),
+        priority_backup=failover.priority_backup or bool(priority),
+    )
     return _plan(f"failover:({','.join(map(str, addresses))})", tuple(addresses), texts, failover)
 
 
@@ -171,8 +217,11 @@ def _plan(
     _refuse_unknown(shown, texts, () if failover is None else names(failover, ""))
     transport = {name: text for name, text in texts.items() if _is_transport(name)}
     others = {name: text for name, text in texts.items() if not _is_transport(name)}
-    placed = tuple(replace(one, transport=_transport(shown, one.transport, transport)) for one in addresses)
-    return ConnectionPlan(placed, _options(shown, others), failover, user, password)
+    placed = {one: replace(one, transport=_transport(shown, one.transport, transport)) for one in addresses}
+    if failover is not None:
+        priority = tuple(placed.get(one, one) for one in failover.priority_addresses)
+        failover = replace(failover, priority_addresses=priority)
+    return ConnectionPlan(tuple(placed.values()), _options(shown, others), failover, user, password)
 
 
 def _transport(shown: str, options: TransportOptions, texts: dict[str, str]) -> TransportOptions:

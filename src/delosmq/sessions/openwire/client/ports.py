@@ -13,7 +13,7 @@ from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import ClientOptions
 from delosmq.sessions.openwire.client.participants import EndedBranch
-from delosmq.wire.openwire.commands import Response
+from delosmq.wire.openwire.commands import ConnectionControl, Response
 from delosmq.wire.openwire.structures import Command, ConnectionId
 
 NS_PER_MS: Final = 1_000_000
@@ -98,6 +98,10 @@ class ClientEvents(ABC):
     @abstractmethod
     def troubled(self, error: ClientError) -> None:
         """Something failed for which no caller waits; the connection goes on."""
+
+    @abstractmethod
+    def advised(self, control: ConnectionControl) -> None:
+        """The broker names others, or sends us to one."""
 
     @abstractmethod
     def interrupted(self, error: ClientError) -> None:

@@ -1,0 +1,193 @@
+"""Which broker of a list a connection by ``failover:`` is made to: those of the URL, and those that brokers name."""
+
+# TTL-6
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import delosmq
+from delosmq.client import ClientOptionError, ConnectionLostError, TimedOutError, connect
+from delosmq.client.aio import AsyncConnection
+from delosmq.client.aio import connect as connect_async
+from delosmq.client.options.urls import BrokerAddress, FailoverOptions, plan_of
+from delosmq.client.transport.broker_list import BrokerList
+from delosmq.wire.openwire.codec import encode_command
+from delosmq.wire.openwire.commands import ConnectionControl
+from delosmq.wire.openwire.negotiation import WireFormatInfo, agree
+from tests.client.proxy import Proxy
+from tests.client.support import WAIT_S
+
+QUICK = "initialReconnectDelay=1&maxReconnectDelay=5&randomize=false"
+A, B, C = (BrokerAddress("tcp", name, 1) for name in "abc")
+
+
+@pytest.fixture
+async def two(broker: delosmq.Broker) -> AsyncIterator[tuple[Proxy, Proxy]]:
+    """Two ways to the broker, which pass for two brokers."""
+    async with Proxy(broker.openwire_port) as one, Proxy(broker.openwire_port) as other:
+        yield one, other
+
+
+def url_of(*proxies: Proxy, options: str = "") -> str:
+    listed = ",".join(f"tcp://127.0.0.1:{proxy.port}" for proxy in proxies)
+    return f"failover:({listed})?{QUICK}{options}"
+
+
+def advice(*, brokers: str = "", rebalance: bool = False, reconnect_to: str = "") -> bytes:
+    hello = WireFormatInfo(12)
+    control = ConnectionControl()
+    control.fault_tolerant = True
+    control.connected_brokers = brokers or None
+    control.rebalance_connection = rebalance
+    control.reconnect_to = reconnect_to or None
+    return encode_command(control, agree(hello, hello).form)
+
+
+async def connected(broker: delosmq.Broker, url: str) -> AsyncConnection:
+    return await connect_async(url, user=broker.user, password=broker.password)
+
+
+async def until_accepted(proxy: Proxy, count: int, connection: AsyncConnection, name: str) -> None:
+    """Lets the connection do something until the proxy was connected to so often."""
+    async with asyncio.timeout(WAIT_S):
+        while proxy.accepted < count:
+            await connection.send(name, "x", persistent=False)
+            await asyncio.sleep(0)
+    await connection.send(name, "x")
+
+
+def names(brokers: BrokerList) -> str:
+    return "".join(one.host for one in brokers.in_order())
+
+
+def test_the_one_that_failed_comes_last_and_named_ones_first() -> None:
+    brokers = BrokerList((A, B), FailoverOptions(randomize=False), list.reverse)
+    assert names(brokers) == "ab"
+    brokers.note_connected(A)
+    brokers.note_failed()
+    assert names(brokers) == "ba"
+    brokers.note_connected(B)
+    assert brokers.name((C, A))
+    assert not brokers.name((A, C))
+    assert names(brokers) == "acb"
+    brokers.prefer(B)
+    assert names(brokers) == "bac"
+    assert names(BrokerList((A, B), FailoverOptions(), list.reverse)) == "ba"
+
+
+def test_those_with_priority_come_before_others() -> None:
+    first = BrokerList((A, B), FailoverOptions(priority_backup=True), list.reverse)
+    assert (first.priority, names(first)) == ((A,), "ab")
+    plan = plan_of("failover:(tcp://a:1,tcp://b:1?keepAlive=true)?priorityURIs=tcp://b:1&randomize=false&timeout=5")
+    assert plan.failover is not None
+    second = BrokerList(plan.addresses, plan.failover, list.reverse)
+    assert names(second) == "ba"
+    assert [one.transport.keep_alive for one in second.in_order()] == [True, False]
+    assert second.priority[0].transport.keep_alive
+    assert plan.failover.timeout_ms == 5
+
+
+@pytest.mark.parametrize("option", ["priorityURIs=b:1", "timeout=x", "priorityBackups=true", "backup=true"])
+def test_a_wrong_option_is_refused(option: str) -> None:
+    with pytest.raises(ClientOptionError, match=r"DMQ905[012]"):
+        plan_of(f"failover:(tcp://a:1)?{option}")
+
+
+async def test_a_broker_that_another_one_names_is_used_when_that_one_is_gone(
+    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = two
+    async with await connected(broker, url_of(one)) as connection:
+        one.say(advice(brokers=f"tcp://127.0.0.1:{other.port}?x=y,ssl://127.0.0.1:1,nothing"))
+        await connection.send(name, "over the first")
+        await one.close()
+        await connection.send(name, "over the other")
+        assert other.accepted == 1
+    said = [record.message[:7] for record in caplog.records]
+    assert said.count("DMQ9077") == 1
+    assert said.count("DMQ9078") == 1
+
+
+async def test_a_broker_that_is_named_may_be_ignored(
+    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
+) -> None:
+    one, other = two
+    options = "&updateURIsSupported=false&reconnectSupported=false&maxReconnectAttempts=2"
+    async with await connected(broker, url_of(one, options=options)) as connection:
+        address = f"tcp://127.0.0.1:{other.port}"
+        one.say(advice(brokers=address, rebalance=True, reconnect_to=address))
+        await connection.send(name, "x")
+        await one.close()
+        with pytest.raises(ConnectionLostError, match="2 rounds found no broker"):
+            await connection.send(name, "y")
+    assert other.accepted == 0
+
+
+@pytest.mark.parametrize("sent", [False, True], ids=["spread", "sent"])
+async def test_a_broker_sends_its_clients_to_another_one(
+    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str, sent: bool
+) -> None:
+    one, other = two
+    async with await connected(broker, url_of(one)) as connection:
+        session = await connection.create_session()
+        consumer = await session.create_consumer(f"{name}.kept")
+        address = f"tcp://127.0.0.1:{other.port}"
+        one.say(advice(reconnect_to=address) if sent else advice(brokers=address, rebalance=True))
+        await until_accepted(other, 1, connection, name)
+        await connection.send(f"{name}.kept", "there")
+        message = await consumer.receive(WAIT_S)
+        assert message is not None
+        assert message.text == "there"
+        assert (one.accepted, other.accepted) == (1, 1)
+
+
+async def test_a_broker_with_priority_is_used_as_soon_as_it_is_there(
+    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
+) -> None:
+    first, backup = two
+    await first.close()
+    url = url_of(first, backup, options="&priorityBackup=true")
+    async with await connected(broker, url) as connection:
+        assert backup.accepted == 1
+        await connection.send(name, "over the backup")
+        await first.open()
+        await until_accepted(first, 2, connection, name)  # a look and the connection
+        assert backup.accepted == 1
+
+
+async def test_a_message_waits_no_longer_than_the_timeout(
+    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, _ = two
+    async with await connected(broker, url_of(one, options="&timeout=40&warnAfterReconnectAttempts=1")) as connection:
+        await connection.send(name, "x")
+        await one.close()
+        async with asyncio.timeout(WAIT_S):
+            while "DMQ9068" not in caplog.text:  # noqa: ASYNC110 - until the client has noticed
+                await asyncio.sleep(0)
+        with pytest.raises(TimedOutError, match=r"DMQ9075: no broker of failover:.* was there for 40 ms"):
+            await connection.send(name, "y")
+        await one.open()
+        await connection.send(name, "z")
+        assert [message.text async for message in connection.messages(name, timeout_s=0.2)] == ["x", "z"]
+    assert "DMQ9076" in caplog.text
+
+
+def test_a_message_of_the_blocking_client_waits_no_longer_either(name: str) -> None:
+    with delosmq.Broker(ports=False) as gone:
+        url = f"failover:({gone.vm_url})?{QUICK}&timeout=40"
+        with connect(url, user=gone.user, password=gone.password) as connection:
+            connection.send(name, "x")
+            gone.stop()
+
+            def send_until_it_has_noticed() -> None:
+                for _ in range(1000):
+                    connection.send(name, "y", persistent=False)
+
+            with pytest.raises(TimedOutError, match="DMQ9075"):
+                send_until_it_has_noticed()
+            gone.start()
+            connection.send(name, "z")
+            assert "z" in [message.text for message in connection.messages(name, timeout_s=0.2)]
