@@ -1,7 +1,8 @@
 """`python -m benchmarks`: the comparisons, then the engine alone and a restart; tables on standard output.
 
 Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire`, `engine` or `restart` runs one of
-them; arguments behind the word are its own. `python -m benchmarks count` counts instructions instead of time.
+them; arguments behind the word are its own. `python -m benchmarks count` counts instructions instead of time,
+`python -m benchmarks clients` compares our client with others.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks import compare, count, engine, report, restart
+from benchmarks.clients import compare as clients
 from benchmarks.comparison import COMPARISONS
 
 
@@ -20,6 +22,8 @@ def _compare(name: str, arguments: list[str]) -> int:
 def main() -> int:
     """Run what is asked for; progress goes to standard error."""
     which, rest = sys.argv[1:2], sys.argv[2:]
+    if which == ["clients"]:
+        return clients.main(rest)
     if which == ["count"]:
         return count.main(rest)
     if which == ["engine"]:
