@@ -94,6 +94,12 @@ def test_a_reset_leaves_nothing_but_the_ports() -> None:
         assert broker.clock.wall_ms() < delosmq.testing.TurnableClock(broker).wall_ms() + 60_000
 
 
+def test_a_traceback_shows_which_broker_it_is() -> None:
+    with BrokerFixture(name="tea") as broker:
+        assert repr(broker) == "<BrokerFixture 'tea', running>"
+    assert repr(broker) == "<BrokerFixture 'tea', stopped>"
+
+
 def test_arguments_are_those_of_an_embedded_broker() -> None:
     with BrokerFixture(user="app", password="tea") as broker:
         assert (broker.user, broker.password) == ("app", "tea")

@@ -78,6 +78,9 @@ class BrokerFixture(Broker, TimeKeeper):
         self._is_silent = False
         self._turned = False
 
+    def __repr__(self) -> str:
+        return f"<BrokerFixture '{self.name}', {'stopped' if self._life is None else 'running'}>"
+
     # -- clients -----------------------------------------------------------------------------------------------------
 
     def connect(self, url: str | None = None, *, client_id: str = "") -> "ClientConnection":

@@ -104,7 +104,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     module = sys.modules.get("delosmq.testing.trace")
     if report.failed and module is not None:
-        for text in module.traces_since(item.stash[BEGAN_S]):
+        for text in module.traces_since(item.stash.get(BEGAN_S, 0.0)):
             report.sections.append((TRACE_TITLE, text))
     return report
 
