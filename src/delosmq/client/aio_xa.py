@@ -86,7 +86,7 @@ class AsyncXaResource:
             flags: SUCCESS; FAIL when it can only be rolled back; SUSPEND when the session goes on with it later.
         """
         self._check()
-        await self._answer(self._machine.end(xid.wire(), flags))
+        await self._answer(self._machine.end(xid.wire(), int(flags)))
 
     async def prepare(self, xid: Xid) -> bool:
         """Whether the branch is prepared, and waits for `commit` or `rollback` for as long as it takes.
