@@ -70,7 +70,10 @@ MEANINGS = {
     "TTL-2": "`connection-ttl-override` and `connection-ttl-check-interval` are obeyed.",
     "TTL-4": "The client's connections, sessions, producers and consumers end with their with or async with block.",
     "TTL-5": "The client's forgotten connections and sessions are closed; a warning names where they were made.",
-    "TTL-6": "A broker that is silent for too long is noticed by the client, whose exception listener hears of it.",
+    "TTL-6": (
+        "A broker that is silent for too long is noticed by the client, which goes to the next one of its list, or "
+        "tells its exception listener."
+    ),
     "EXCL-1": "One exclusive consumer gets everything in order; when it leaves, the next one does.",
     "EXCL-2": "Another takes over only with a strictly higher priority, or with 127, always.",
     "EXCL-3": (

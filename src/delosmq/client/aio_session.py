@@ -89,9 +89,17 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         return JmsDestination(destination.name, topic, True)
 
     async def delete_temporary(self, destination: JmsDestination) -> None:
-        """Ends a temporary destination of this connection, of which no consumer is left."""
+        """Ends a temporary destination of this connection.
+
+        Raises:
+            IllegalStateError: DMQ9018, a consumer of it is left.
+        """
         self.check()
-        await self._link.answer(self._link.machine.temporaries.delete(destination.wire()))
+        wire = destination.wire()
+        machine = self._link.machine
+        if any(session.consumes_from(wire) for session in machine.sessions.values()):
+            raise machine_errors.temporary_in_use(str(destination))
+        await self._link.answer(machine.temporaries.delete(wire))
 
     # --- producers
 

@@ -81,7 +81,11 @@ class ClientSession(Closeable):
         return self._thread.run(self._inner.create_temporary_topic())
 
     def delete_temporary(self, destination: JmsDestination) -> None:
-        """Ends a temporary destination of this connection, of which no consumer is left."""
+        """Ends a temporary destination of this connection.
+
+        Raises:
+            IllegalStateError: DMQ9018, a consumer of it is left.
+        """
         self._thread.run(self._inner.delete_temporary(destination))
 
     # --- what it makes

@@ -65,6 +65,12 @@ def foreign_temporary(destination: str) -> InvalidDestinationError:
     )
 
 
+def temporary_in_use(destination: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9018", f"the temporary destination {destination} has a consumer of this connection: close that first."
+    )
+
+
 def message_too_large(size: int, limit: int) -> ResourceAllocationError:
     return ResourceAllocationError(
         "DMQ9008",

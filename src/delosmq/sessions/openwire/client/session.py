@@ -134,6 +134,14 @@ class OpenWireClientSession:
             return policy.optimize_durable_topic_prefetch if optimised else policy.durable_topic_prefetch
         return policy.queue_prefetch if wish.destination.is_queue else policy.topic_prefetch
 
+    def consumes_from(self, destination: Destination) -> bool:
+        name = destination.qualified_name()
+        for consumer in self.consumers.values():
+            consumed = consumer.info.destination
+            if not consumer.closed and consumed is not None and consumed.qualified_name() == name:
+                return True
+        return False
+
     def close_consumer(self, consumer: OpenWireConsumer) -> None:
         """Ends one; with the transaction, if that has messages of it."""
         consumer.close()
