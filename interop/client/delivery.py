@@ -211,8 +211,8 @@ def delay(stage: Stage) -> None:
 def expired(stage: Stage) -> None:
     connection = stage.connect()
     mine = {"who": stage.name()}
-    connection.send(stage.name(), "old", time_to_live_ms=50, properties=mine)
     connection.send(stage.name(), "not persistent", time_to_live_ms=50, persistent=False, properties=mine)
+    connection.send(stage.name(), "old", time_to_live_ms=50, properties=mine)
     connection.send(stage.name(), "new", time_to_live_ms=600_000, properties=mine)
     consumer = stage.session(connection).create_consumer("ActiveMQ.DLQ", f"who = '{stage.name()}'")
     dead = consumer.receive(WAIT_S)
