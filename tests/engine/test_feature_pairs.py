@@ -288,6 +288,20 @@ def test_a_transaction_sends_what_is_due_later_into_a_ring() -> None:  # RING-9
     check(bench)
 
 
+def test_what_became_due_before_its_large_commit_waits_no_longer() -> None:
+    bench = Bench(queues=(anycast("q"),))
+    transaction = bench.broker.transactions.begin("s")
+    send_in(bench, transaction, "q", words(MANY))
+    send_in(bench, transaction, "q", "due", due_in_ms=10)
+    bench.clock.now_ms += 20
+    waiter = Waiter()
+    bench.broker.transactions.commit(transaction, waiter)
+    while not waiter.ended:
+        bench.broker.tick()
+    assert (bench.pending("q").split()[-1], bench.scheduled("q")) == ("due", "")
+    check(bench)
+
+
 def test_a_divert_s_copy_in_a_transaction_names_the_id_of_the_original() -> None:
     divert = DivertSettings("d", "q", ("copies",))
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"), anycast("copies")), diverts=(divert,)))

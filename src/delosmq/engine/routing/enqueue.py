@@ -134,6 +134,8 @@ class Enqueuer:
         """
         address.routed_messages += 1
         message.references = len(queues)
+        if message.due_at_ms and self._schedule.is_due(message.due_at_ms):
+            message.due_at_ms = 0
         if message.expires_at_ms:
             self._expiry_times.note(message.expires_at_ms)
         for queue in queues:
