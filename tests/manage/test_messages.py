@@ -137,8 +137,8 @@ async def test_what_a_ring_of_nothing_pushed_out_is_not_said_to_be_here(api: Api
 
 
 async def test_a_full_address_is_said_and_not_waited_for(api: Api):
-    api.broker.queues["q"].address.settings = AddressSettings(
-        max_size_messages=1, address_full_policy=AddressFullPolicy.BLOCK
+    api.broker.queues["q"].address.apply_settings(
+        AddressSettings(max_size_messages=1, address_full_policy=AddressFullPolicy.BLOCK)
     )
     succeeded(await api.post(MESSAGES, {"text": "x"}))
     assert problem(await api.post(MESSAGES, {"text": "y"})) == (429, "DMQ6147", "LIMIT")
@@ -148,7 +148,9 @@ async def test_a_full_address_is_said_and_not_waited_for(api: Api):
 async def test_what_goes_to_dead_letters_instead_is_not_said_to_be_here(api: Api):
     await api.post("/api/v1/queues", {"name": "DLQ"})
     await api.patch("/api/v1/queues/q", {"enabled": False})
-    api.broker.queues["q"].address.settings = AddressSettings(dead_letter_address="DLQ", send_to_dla_on_no_route=True)
+    api.broker.queues["q"].address.apply_settings(
+        AddressSettings(dead_letter_address="DLQ", send_to_dla_on_no_route=True)
+    )
     assert succeeded(await api.post(MESSAGES, {"text": "x"}))["message_id"] == ""
     assert api.broker.queues["DLQ"].message_count == 1
 
