@@ -1,16 +1,19 @@
-"""The blocking client's loop: threads borrow it, and neither its own thread nor one of them is kept out."""
+"""The blocking client's loop: signals reach those who wait for it, and never it itself."""
 
 import asyncio
+import signal
+import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
 import delosmq
-from delosmq.client import ClientConnection
-from delosmq.client.threads.loop_thread import LoopThread
-from delosmq.sessions.client_errors import IllegalStateError
+from delosmq.client import AckMode, ClientConnection, connect
+from delosmq.client.threads.loop_thread import LoopCall, LoopThread
+from delosmq.sessions.client_errors import ClientError, IllegalStateError
 from tests.client.support import WAIT_S
 
 
@@ -30,26 +33,40 @@ def eager_threads() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+OnSignal = Callable[[Callable[[], object]], None]
+
+
+@pytest.fixture
+def on_signal() -> Iterator[OnSignal]:
+    """Has a function called in this thread, wherever it is, at SIGTERM."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield lambda function: void(signal.signal(signal.SIGTERM, lambda *_: void(function())))
+    signal.signal(signal.SIGTERM, before)
+
+
+def signal_main_thread() -> None:
+    ident = threading.main_thread().ident
+    assert ident is not None
+    signal.pthread_kill(ident, signal.SIGTERM)
+
+
+def void(_: object) -> None: ...
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 async def doubled(number: int) -> int:
     return 2 * number
 
 
-async def one_more_after(wait: asyncio.Future[int]) -> int:
-    return await wait + 1
-
-
-def test_what_waits_for_nothing_is_done_in_the_calling_thread(thread: LoopThread) -> None:
-    assert thread.wait_for(doubled(3)) == 6
-    assert thread.call(threading.get_ident) == threading.get_ident()
-    assert thread.call(asyncio.get_running_loop) is thread.loop
-
-
-def test_what_waits_goes_on_in_the_thread_of_the_loop(thread: LoopThread) -> None:
-    async def later() -> int:
-        await asyncio.sleep(0.001)
+def test_all_is_done_in_the_thread_of_the_loop(thread: LoopThread) -> None:
+    async def here() -> int:
         return threading.get_ident()
 
-    assert thread.wait_for(later()) != threading.get_ident()
+    assert thread.run(here()) == thread.call(threading.get_ident) != threading.get_ident()
+    assert thread.call(asyncio.get_running_loop) is thread.loop
 
 
 def test_errors_come_to_the_caller(thread: LoopThread) -> None:
@@ -64,52 +81,18 @@ def test_errors_come_to_the_caller(thread: LoopThread) -> None:
         raise ValueError("called")
 
     with pytest.raises(ValueError, match="at once"):
-        thread.wait_for(fail())
+        thread.run(fail())
     with pytest.raises(ValueError, match="later"):
-        thread.wait_for(fail_later())
+        thread.run(fail_later())
     with pytest.raises(ValueError, match="called"):
         thread.call(fail_now)
-    assert thread.wait_for(doubled(1)) == 2
+    assert thread.run(doubled(1)) == 2
 
 
-async def test_it_may_be_borrowed_inside_of_another_loop(thread: LoopThread) -> None:
+async def test_it_may_be_called_inside_of_another_loop(thread: LoopThread) -> None:
     ours = asyncio.get_running_loop()
-    assert thread.wait_for(doubled(3)) == 6
+    assert thread.run(doubled(3)) == 6
     assert asyncio.get_running_loop() is ours
-
-
-def test_one_that_waits_may_be_answered_by_a_thread_that_borrows(thread: LoopThread) -> None:
-    wait = thread.call(thread.loop.create_future)
-    answers: list[int] = []
-    waiting = threading.Thread(target=lambda: answers.append(thread.wait_for(one_more_after(wait))))
-    waiting.start()
-    thread.call(lambda: wait.set_result(1))
-    waiting.join(WAIT_S)
-    assert answers == [2]
-
-
-def test_a_thread_that_borrows_all_the_time_keeps_the_loop_from_nothing(thread: LoopThread) -> None:
-    ended = threading.Event()
-    counts = [0, 0]
-
-    def borrow(at: int) -> None:
-        while not ended.is_set():
-            counts[at] += thread.wait_for(doubled(1))
-
-    borrowers = [threading.Thread(target=borrow, args=(at,)) for at in range(2)]
-    for one in borrowers:
-        one.start()
-
-    async def rounds() -> int:
-        for _ in range(100):
-            await asyncio.sleep(0)
-        return 100
-
-    assert thread.run(rounds()) == 100
-    ended.set()
-    for one in borrowers:
-        one.join(WAIT_S)
-    assert all(counts)
 
 
 def test_a_caller_that_waits_is_told_when_the_thread_ends() -> None:
@@ -122,7 +105,7 @@ def test_a_caller_that_waits_is_told_when_the_thread_ends() -> None:
 
     def ask() -> None:
         with pytest.raises(asyncio.CancelledError):
-            thread.wait_for(wait())
+            thread.run(wait())
         ended.set()
 
     waiting = threading.Thread(target=ask)
@@ -132,19 +115,74 @@ def test_a_caller_that_waits_is_told_when_the_thread_ends() -> None:
     assert ended.wait(WAIT_S)
     waiting.join()
     with pytest.raises(IllegalStateError, match="DMQ9001"):
-        thread.wait_for(doubled(1))
+        thread.run(doubled(1))
     with pytest.raises(IllegalStateError, match="DMQ9001"):
         thread.call(threading.get_ident)
 
 
-def test_an_interrupt_in_the_loop_leaves_it_as_it_was(thread: LoopThread) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
+def test_what_an_interrupted_caller_asked_for_is_cancelled(thread: LoopThread, on_signal: OnSignal) -> None:
+    on_signal(interrupt)
+    cancelled = threading.Event()
+
+    async def wait() -> None:
+        signal_main_thread()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
 
     with pytest.raises(KeyboardInterrupt):
-        thread.call(interrupt)
-    assert thread.wait_for(doubled(2)) == 4
+        thread.run(wait())
+    assert cancelled.wait(WAIT_S)
     assert thread.run(doubled(2)) == 4
+
+
+def test_a_call_that_is_cancelled_before_its_first_step_ends(thread: LoopThread) -> None:
+    """As when the thread ends just after it was asked."""
+    call = LoopCall(doubled(1))
+    thread.soon(lambda: (call.start(), call.cancel()))  # type: ignore[func-returns-value]
+    with pytest.raises(asyncio.CancelledError):
+        call.wait()
+
+
+def signal_at_next_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes when a socket is about to write what it was given."""
+    real = socket.socket.send
+
+    def send(to: socket.socket, data: bytes) -> int:
+        if len(data) > 1:  # else it wakes a loop
+            monkeypatch.undo()
+            signal_main_thread()
+        return real(to, data)
+
+    monkeypatch.setattr(socket.socket, "send", send)
+
+
+def test_a_signal_handler_closes_the_connection_in_the_midst_of_a_send(
+    broker: delosmq.Broker, name: str, on_signal: OnSignal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As services do at SIGTERM."""
+    connection = connect(broker.openwire_url, user=broker.user, password=broker.password)
+    on_signal(connection.close)
+    signal_at_next_write(monkeypatch)
+    with suppress(ClientError):  # the end came first
+        connection.send(name, "x", persistent=False)
+    assert connection.closed
+
+
+def test_an_interrupt_in_the_midst_of_a_send_breaks_nothing_off(
+    connection: ClientConnection, name: str, on_signal: OnSignal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connection.create_session(AckMode.TRANSACTED) as session:
+        on_signal(interrupt)
+        producer = session.create_producer(name)
+        signal_at_next_write(monkeypatch)
+        with pytest.raises(KeyboardInterrupt):
+            producer.send("x")
+        session.rollback()
+        producer.send("y")
+        session.commit()
+    assert next(connection.messages(name)).text == "y"
 
 
 @pytest.mark.usefixtures("eager_threads")

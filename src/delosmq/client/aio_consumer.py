@@ -160,16 +160,6 @@ class AsyncConsumer(AsyncCloseable):
         finally:
             timer.cancel()
 
-    @property
-    def has_waiting(self) -> bool:
-        """A message is there, for any thread to ask."""
-        return self._machine.waiting_count > 0
-
-    def take(self) -> Delivery | None:
-        """As `reserve` without waiting, by another thread while the loop does nothing; None when that is no simple
-        matter."""
-        return None if self._session.has_listener else self._machine.take()
-
     def hand_out(self, delivery: Delivery) -> JmsMessage:
         """The application gets a message that was reserved for it."""
         self.consume(delivery)

@@ -174,7 +174,7 @@ class ClientConnection(Closeable):
     def send(self, destination: Named, message: Sendable, **options: Unpack[SendOptions]) -> str:
         """Sends one message; a persistent one is safe with the broker then. Gives its id."""
         self._check()
-        return self._thread.wait_for(self._inner.send(destination, message, **options))
+        return self._thread.run(self._inner.send(destination, message, **options))
 
     def request(
         self,
@@ -201,7 +201,7 @@ class ClientConnection(Closeable):
             IllegalStateError: DMQ9071, the request wants none.
         """
         self._check()
-        return self._thread.wait_for(self._inner.reply(request, message))
+        return self._thread.run(self._inner.reply(request, message))
 
     def messages(
         self, destination: Named, *, timeout_s: float | None = None, selector: str = ""

@@ -150,7 +150,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9003, it is transacted.
         """
-        self._thread.wait_for(self._inner.recover())
+        self._thread.run(self._inner.recover())
 
     def commit(self) -> None:
         """Makes all that was done since the last commit or rollback happen at once.
@@ -160,7 +160,7 @@ class ClientSession(Closeable):
             TransactionRolledBackError: DMQ9025, nothing of it has happened.
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
-        self._thread.wait_for(self._inner.commit())
+        self._thread.run(self._inner.commit())
 
     def rollback(self) -> None:
         """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
@@ -168,7 +168,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9002, it is not transacted.
         """
-        self._thread.wait_for(self._inner.rollback())
+        self._thread.run(self._inner.rollback())
 
     # --- listeners
 
@@ -261,13 +261,13 @@ class MessageProducer(Closeable):
             ClientError: the broker refuses it.
         """
         if on_completion is None:
-            return self._thread.wait_for(self._inner.send(message, destination=destination, **options))
+            return self._thread.run(self._inner.send(message, destination=destination, **options))
         loop, threads = self._thread.loop, self._session.listener_thread()
 
         async def tell(message_id: str, error: ClientError | None) -> None:
             await loop.run_in_executor(threads, on_completion, message_id, error)
 
-        return self._thread.wait_for(self._inner.send(message, destination=destination, on_completion=tell, **options))
+        return self._thread.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
 
     def close(self) -> None:
         if not self._inner.closed:
@@ -307,11 +307,7 @@ class MessageConsumer(Closeable):
         """
         inner, thread = self._inner, self._thread
         try:
-            delivery = None
-            if inner.has_waiting and (timeout_s is None or timeout_s >= 0):
-                delivery = thread.take(inner.take)
-            if delivery is None:
-                delivery = thread.wait_for(inner.reserve(timeout_s))
+            delivery = thread.run(inner.reserve(timeout_s))
             if delivery is None:
                 return None
             message = inner.message_of(delivery)

@@ -168,23 +168,6 @@ class OpenWireConsumer(ConsumerAcks):
                 return delivery
         return None
 
-    def take(self) -> Delivery | None:
-        """As `reserve`, if a message is there and the broker has to be told nothing first.
-
-        May be called by another thread than the owner's, while that does nothing, and be broken off at any place:
-        `put_back_reserved` makes that good.
-        """
-        if not self._waiting or self._held or self.closed or self.closing:
-            return None
-        if not self.sender.running or not self._transaction.delivers:
-            return None
-        delivery = self._waiting[0]
-        if self._is_expired(delivery) or self._is_poison(delivery):
-            return None
-        self.reserved.append(delivery)
-        self._waiting.popleft()
-        return delivery
-
     def consumed(self, delivery: Delivery) -> None:
         """The application has received it."""
         if delivery in self.reserved:
@@ -200,8 +183,7 @@ class OpenWireConsumer(ConsumerAcks):
             return
         self.reserved.remove(delivery)
         if not self.closed:
-            if not self._waiting or self._waiting[0] is not delivery:  # else `take` was broken off
-                self._waiting.appendleft(delivery)
+            self._waiting.appendleft(delivery)
             self.sender.events.changed(self.waiter)
 
     def put_back_reserved(self) -> None:
