@@ -10,6 +10,8 @@ import delosmq
 from delosmq.client import AckMode, ConnectionLostError, IllegalStateError, JmsMessage, TimedOutError
 from delosmq.client.aio import AsyncConnection, AsyncConnectionFactory, connect
 from delosmq.client.aio_consumer import AsyncConsumer
+from delosmq.client.link import MOST_UNHEARD, Link
+from delosmq.client.options.urls import plan_of
 from delosmq.sessions.client_errors import ClientError
 from tests.client.support import WAIT_S, OpenAsync
 
@@ -256,6 +258,32 @@ async def test_a_refused_message_without_an_answer_is_told(broker: delosmq.Broke
         await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
         error = await asyncio.wait_for(heard.get(), WAIT_S)
         assert str(error).startswith("DMQ90")
+
+
+async def test_a_listener_that_raises_hears_of_the_next_error_too(
+    broker: delosmq.Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: asyncio.Queue[ClientError] = asyncio.Queue()
+
+    def listen(error: ClientError) -> None:
+        heard.put_nowait(error)
+        raise ValueError("out of tea")
+
+    async with connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        connection.set_exception_listener(listen)
+        producer = await (await connection.create_session()).create_producer()
+        for _ in range(2):
+            await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
+            await asyncio.wait_for(heard.get(), WAIT_S)
+    assert "DMQ9080: the exception listener failed" in caplog.text
+
+
+async def test_of_errors_that_no_listener_hears_the_newest_are_kept() -> None:
+    link = Link(plan_of("tcp://localhost:1"), None)
+    for number in range(MOST_UNHEARD + 2):
+        link.troubled(ClientError("DMQ0000", f"{number}"))
+    assert link.on_error.qsize() == MOST_UNHEARD
+    assert str(link.on_error.get_nowait()) == "DMQ0000: 2"
 
 
 async def test_requests_are_answered_each_by_its_own_reply(aio: AsyncConnection, name: str) -> None:

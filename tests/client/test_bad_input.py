@@ -87,6 +87,11 @@ def test_nobody_is_there() -> None:
     assert said.startswith(f"DMQ9063: tcp://127.0.0.1:{port} can't be reached: ")
 
 
+def test_a_host_that_no_resolver_takes() -> None:
+    said = refusal(lambda: connect("tcp://a..b:61616"), ConnectionLostError)
+    assert said.startswith("DMQ9063: tcp://a..b:61616 can't be reached: ")
+
+
 def test_an_http_server_is_there(peer: Callable[[bytes], int]) -> None:
     port = peer(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     said = refusal(lambda: connect(f"tcp://127.0.0.1:{port}"), ConnectionLostError)

@@ -121,6 +121,19 @@ async def test_a_broker_that_another_one_names_is_used_when_that_one_is_gone(
     assert said.count("DMQ9078") == 1
 
 
+async def test_a_named_broker_that_no_resolver_takes_is_passed_over(
+    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
+) -> None:
+    one, other = two
+    async with await connected(broker, url_of(one, other)) as connection:
+        one.say(advice(brokers="tcp://a..b:61616"))
+        await connection.send(name, "over the first")
+        await one.close()
+        async with asyncio.timeout(WAIT_S):
+            await connection.send(name, "over the other")
+        assert other.accepted == 1
+
+
 async def test_a_broker_that_is_named_may_be_ignored(
     two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
 ) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from delosmq.model.errors import MisuseError
 from delosmq.testing import BrokerFixture
-from delosmq.testing.recording import recorded_frames
+from delosmq.testing.dialogue import CutFrame, StompDialogue
+from delosmq.testing.recording import FrameRecorder, recorded_frames
 from tests.testing.support import StompPeer
 
 GOLDEN = Path(__file__).resolve().parents[1] / "wire" / "openwire" / "golden"
@@ -48,6 +49,26 @@ def test_what_our_client_did_is_done_again_over_several_connections(tmp_path: Pa
         assert broker.queue("tea").texts == ["2", "late"]
         broker.queue("tea").assert_has(messages=2, acknowledged=2)
         assert broker.queue("tea").messages[0].properties["kind"] == "green"
+
+
+def test_a_connection_that_comes_after_one_has_gone_has_a_number_of_its_own(tmp_path: Path) -> None:
+    recorder, dialogue = FrameRecorder(), StompDialogue()
+    for connection in (7, 8):
+        recorder.begin(connection)
+        recorder.note(connection, dialogue, CutFrame(b"CONNECT"), by_client=True)
+    recorder.end(7)
+    recorder.begin(9)
+    for connection in (8, 9):
+        recorder.note(connection, dialogue, CutFrame(b"SEND"), by_client=True)
+    place = tmp_path / "tea.txt"
+    place.write_text(recorder.text)
+    assert [(one.connection, one.raw) for one in recorded_frames(place)] == [
+        (1, b"CONNECT"),
+        (2, b"CONNECT"),
+        (1, b""),
+        (2, b"SEND"),
+        (3, b"SEND"),
+    ]
 
 
 def test_a_request_gets_its_reply_again(tmp_path: Path) -> None:

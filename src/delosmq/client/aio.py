@@ -10,11 +10,12 @@ that was not handed out stays with the broker or with its consumer.
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Unpack
+from typing import Final, Unpack
 from weakref import WeakSet
 
 from delosmq.client import errors
@@ -32,6 +33,8 @@ from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
+
+_LOG: Final = logging.getLogger("delosmq.client")
 
 ErrorListener = Callable[[ClientError], Awaitable[None] | None]
 
@@ -289,10 +292,16 @@ async def _report(link: Link, listeners: list[ErrorListener]) -> None:
     """Tells the exception listener; holds no connection, so that one can be forgotten."""
     while True:
         error = await link.on_error.get()
-        for listener in listeners:
-            told = listener(error)
-            if told is not None:
-                await told
+        for listener in tuple(listeners):
+            try:
+                told = listener(error)
+                if told is not None:
+                    await told
+            except Exception:
+                _LOG.exception(
+                    f"DMQ9080: the exception listener failed with '{error}', and hears of what comes next; have it"
+                    " handle what can go wrong"
+                )
 
 
 class AsyncConnectionFactory:

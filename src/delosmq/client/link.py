@@ -37,6 +37,8 @@ _LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
 _PATIENCE_S: Final = 5.0
+MOST_UNHEARD: Final = 1_000
+"""Errors that are kept for an exception listener; of more, the newest."""
 
 
 class _Socket(asyncio.Protocol):
@@ -176,8 +178,8 @@ class Link(ClientEvents):
                 await self._opened
         except TimeoutError:
             raise not_connected_in_time(str(address), timeout_s) from None
-        except OSError as error:
-            raise unreachable(str(address), error.strerror or str(error)) from None
+        except (OSError, UnicodeError) as error:  # no resolver takes a..b
+            raise unreachable(str(address), getattr(error, "strerror", None) or str(error)) from None
         self._brokers.note_connected(address)
         self.room.set()
         if not self._brokers.priority or address in self._brokers.priority:
@@ -292,7 +294,7 @@ class Link(ClientEvents):
         try:
             async with asyncio.timeout(address.transport.connection_timeout_ms / _MS_PER_S or None):
                 transport, _ = await self.loop.create_connection(asyncio.Protocol, address.host, address.port)
-        except OSError:  # TimeoutError is one
+        except (OSError, UnicodeError):  # TimeoutError is an OSError
             return False
         transport.close()
         return True
@@ -420,6 +422,8 @@ class Link(ClientEvents):
             waiter.set()
 
     def troubled(self, error: ClientError) -> None:
+        if self.on_error.qsize() >= MOST_UNHEARD:  # most programs have no listener
+            self.on_error.get_nowait()
         self.on_error.put_nowait(error)
 
     def interrupted(self, error: ClientError) -> None:
@@ -457,7 +461,7 @@ class Link(ClientEvents):
         if not self._opened.done():
             self._opened.set_exception(error or errors.closed("connection"))
         elif error is not None:
-            self.on_error.put_nowait(error)
+            self.troubled(error)
         if self._transport is not None and error is not None:
             self._transport.close()
 

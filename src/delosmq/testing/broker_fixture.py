@@ -195,12 +195,12 @@ class BrokerFixture(Broker, TimeKeeper):
 
     def cancel_faults(self) -> None:
         """Takes back all that was ordered for frames and has not happened yet."""
-        self._tap.faults = []
+        self._tap.faults.clear()
 
     def _order(self, fate: str, frame: str | None, number: int) -> FrameFault:
         __tracebackhide__ = True
         fault = FrameFault(fate, str(frame), number)
-        self._tap.faults = [*self._tap.faults, fault]
+        self._tap.faults.append(fault)
         self.trace.note(f"the test orders {fault}")
         return fault
 

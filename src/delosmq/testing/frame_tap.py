@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from delosmq.server.layers import Layer, Tap, Upper
@@ -19,7 +20,8 @@ class FrameTap(Tap):
     """The tap of one broker under test.
 
     Attributes:
-        faults: that have not happened yet.
+        faults: that have not happened yet. The test's thread adds and clears, the broker's removes: no other list takes
+            its place, or what the other thread does is lost.
         recorder: takes down what passes; None for none.
     """
 
@@ -38,17 +40,19 @@ class FrameTap(Tap):
     def open(self, upper: Upper, transport: asyncio.Transport, peer: Peer, protocol: str) -> Layer:
         layer = TapLayer(upper, self, next(self._numbers), DIALOGUES[protocol]())
         self.trace.note(f"{layer.number} connected by {protocol} from {peer.name}")
-        if self.recorder is not None:
-            self.recorder.begin(layer.number)
+        recorder = self.recorder  # the test's thread takes it away
+        if recorder is not None:
+            recorder.begin(layer.number)
         layer.insert(transport)
         return layer
 
     def fate_of(self, cut: CutFrame) -> str:
         """What becomes of a frame. When it is meant by several faults, that is up to the one ordered first."""
-        fates = [fault.fate for fault in tuple(self.faults) if fault.befalls(cut)]
-        if fates:
-            self.faults = [fault for fault in self.faults if not fault.happened]
-        return fates[0] if fates else UNHARMED
+        happened = [fault for fault in tuple(self.faults) if fault.befalls(cut)]
+        for fault in happened:
+            with suppress(ValueError):  # taken back this moment
+                self.faults.remove(fault)
+        return happened[0].fate if happened else UNHARMED
 
 
 class TapLayer(Layer):
@@ -86,8 +90,9 @@ class TapLayer(Layer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._tap.trace.note(f"{self.number} disconnected")
-        if self._tap.recorder is not None:
-            self._tap.recorder.end(self.number)
+        recorder = self._tap.recorder
+        if recorder is not None:
+            recorder.end(self.number)
         super().connection_lost(exc)
 
     def _cross(self, chunk: bytes, forward: Callable[[bytes], None], *, by_client: bool) -> None:
@@ -143,8 +148,9 @@ class TapLayer(Layer):
     def _note(self, cut: CutFrame, fate: str, *, by_client: bool) -> None:
         if cut.tells:
             self._tap.trace.note_frame(self.number, cut, by_client=by_client, fate=fate)
-            if self._tap.recorder is not None and fate not in STOPPED:
-                self._tap.recorder.note(self.number, self._dialogue, cut, by_client=by_client)
+            recorder = self._tap.recorder
+            if recorder is not None and fate not in STOPPED:
+                recorder.note(self.number, self._dialogue, cut, by_client=by_client)
 
     def _cut_soon(self, *, by_client: bool) -> None:
         """Nothing passes any more. What passed before still leaves, as of a network that fails now."""

@@ -67,6 +67,7 @@ class FrameRecorder:
     def __init__(self) -> None:
         self._lines = [*_HEADER]
         self._numbers: dict[int, int] = {}
+        self._made = 0
         self._last = 0
 
     @property
@@ -75,7 +76,8 @@ class FrameRecorder:
 
     def begin(self, connection: int) -> None:
         """A connection is made; its number in the recording counts from 1."""
-        self._numbers[connection] = len(self._numbers) + 1
+        self._made += 1
+        self._numbers[connection] = self._made
 
     def note(self, connection: int, dialogue: Dialogue, cut: CutFrame, *, by_client: bool) -> None:
         """Takes down a frame that has passed."""
