@@ -166,3 +166,10 @@ def test_a_redelivery_policy_that_is_none_is_refused() -> None:
         connect("tcp://localhost:1", redelivery_policies={"orders": 3})  # type: ignore[dict-item]
     with pytest.raises(ClientOptionError, match="DMQ9055"):
         policies(**{"topic://": 1})
+
+
+@pytest.mark.parametrize("url", ["tpc://app:s3cret@a:1", "tcp://app:s3cret@a:99999", "failover:(tpc://app:s3cret@a:1)"])
+def test_a_password_in_a_url_with_another_mistake_is_not_shown(url: str) -> None:
+    with pytest.raises(ClientOptionError, match="DMQ9052") as caught:
+        plan_of(url)
+    assert "s3cret" not in str(caught.value)

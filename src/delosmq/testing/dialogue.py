@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from delosmq.model.errors import PeerError
@@ -78,9 +78,9 @@ class CutFrame:
         frame: decoded; None between frames.
     """
 
-    raw: bytes
+    raw: bytes = field(repr=False)  # it may hold a password
     kind: str = ""
-    frame: object | None = None
+    frame: object | None = field(default=None, repr=False)
 
     @property
     def tells(self) -> bool:

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -34,7 +34,7 @@ class PlayedLogin:
     host: str
     ports: Callable[[str], int]
     user: str
-    password: str
+    password: str = field(repr=False)
 
 
 def translate(command: Command, user: str, password: str, find: Callable[[int], MessageId | None]) -> bool:

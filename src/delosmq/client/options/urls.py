@@ -1,6 +1,7 @@
 """URLs of brokers: ``tcp://host:61616?jms.useAsyncSend=true&wireFormat.maxInactivityDuration=0``."""
 
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -32,6 +33,8 @@ _FAILOVER: Final = "failover:"
 _ALL: Final = "jms.prefetchPolicy.all"
 _USER: Final = "jms.userName"
 _PASSWORD: Final = "jms.password"
+_BEFORE_HOST: Final = re.compile("//.*@")
+"""User and password, which no error shows."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,7 @@ def _transport(shown: str, options: TransportOptions, texts: dict[str, str]) -> 
 
 def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
     """Where a broker is, and the options behind it but for those of its socket."""
-    shown = url.partition("?")[0]
+    shown = _BEFORE_HOST.sub("//", url.partition("?")[0])
     try:
         split = urlsplit(url)
         port = split.port
