@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -111,7 +112,9 @@ def test_a_port_of_stomp(broker: delosmq.Broker) -> None:
 
 def test_tls_where_there_is_none(broker: delosmq.Broker) -> None:
     url = broker.openwire_url.replace("tcp://", "ssl://")
-    assert refusal(lambda: connect(url), ConnectionLostError).startswith("DMQ9063: ")
+    said = refusal(lambda: connect(url), ConnectionLostError)
+    assert said.startswith(f"DMQ9063: {url} can't be reached: ")
+    assert "reached: ." not in said
 
 
 def test_tls_with_a_certificate_that_is_believed_or_not(tmp_path: Path) -> None:
@@ -191,6 +194,23 @@ def test_wrong_arguments(open_session: OpenSession, name: str) -> None:
     message = consumer.receive(10)
     assert message is not None
     assert message.text == "still here"
+
+
+@pytest.mark.parametrize("timeout_s", [-1, math.nan, math.inf])
+def test_a_timeout_that_is_none(
+    connection: ClientConnection, open_session: OpenSession, name: str, timeout_s: float
+) -> None:
+    consumer = open_session().create_consumer(name)
+    for wait in (lambda: consumer.receive(timeout_s), lambda: connection.request(name, "x", timeout_s=timeout_s)):
+        assert refusal(wait, ClientOptionError).startswith(
+            f"DMQ9056: timeout_s is {timeout_s}, but must be None, which"
+        )
+
+
+def test_a_selector_that_is_no_text(open_session: OpenSession, name: str) -> None:
+    none: Any = None
+    said = refusal(lambda: open_session().create_consumer(name, none), ClientOptionError)
+    assert said == "DMQ9056: selector is <class 'NoneType'>, but must be a str, empty for all messages."
 
 
 def test_an_option_of_send_that_is_none_is_named(

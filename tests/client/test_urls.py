@@ -2,6 +2,8 @@
 
 # ACK-6
 
+from typing import Any
+
 import pytest
 
 from delosmq.client import ClientOptionError, JmsDestination, RedeliveryPolicy, connect
@@ -127,6 +129,25 @@ def test_a_wrong_destination_is_refused(written: str, said: str) -> None:
     with pytest.raises(ClientOptionError) as caught:
         named(written)
     assert str(caught.value).startswith(said)
+
+
+@pytest.mark.parametrize("given", [None, 5, b"orders"])
+def test_a_destination_that_is_no_text_is_refused(given: Any) -> None:
+    with pytest.raises(ClientOptionError, match=r"DMQ9056: destination is .*, but must be a str such as 'orders'"):
+        named(given)
+
+
+@pytest.mark.parametrize("given", [None, 5, b"tcp://x"])
+def test_a_url_that_is_no_text_is_refused(given: Any) -> None:
+    with pytest.raises(ClientOptionError, match=r"DMQ9056: url is .*, but must be a str such as tcp://localhost:61616"):
+        connect(given)
+
+
+def test_a_login_that_is_no_text_is_refused_and_not_shown() -> None:
+    secret: Any = b"secret"
+    with pytest.raises(ClientOptionError) as caught:
+        connect("tcp://localhost:1", user="tea", password=secret)
+    assert str(caught.value) == "DMQ9056: password is <class 'bytes'>, but must be a str."
 
 
 def test_options_of_producers_stand_behind_the_destination_too() -> None:

@@ -1,7 +1,7 @@
 """Turning a broker's clock turns those of the clients in the same process: redelivery delays and lives of messages."""
 
 import delosmq
-from delosmq.client import AckMode, ClientConnection
+from delosmq.client import AckMode, ClientConnection, RedeliveryPolicy
 from delosmq.client.aio import connect as connect_async
 from delosmq.testing import BrokerFixture
 
@@ -26,6 +26,35 @@ def test_a_message_rolled_back_comes_again_after_its_delay(broker: BrokerFixture
         assert again is not None
         assert again.delivery_count == 2
         session.commit()
+
+
+def test_a_connection_of_the_kit_takes_redelivery_policies(broker: BrokerFixture) -> None:
+    policies = {"orders": RedeliveryPolicy(maximum_redeliveries=1, initial_redelivery_delay_ms=300_000)}
+    with (
+        broker.connect(redelivery_policies=policies) as connection,
+        connection.create_session(AckMode.TRANSACTED) as session,
+    ):
+        connection.send("orders", "tea")
+        consumer = session.create_consumer("orders")
+        assert consumer.receive(WAIT_S) is not None
+        session.rollback()
+        broker.clock.advance(seconds=299)
+        assert consumer.receive(0) is None
+        broker.clock.advance(seconds=1)
+        assert consumer.receive(0) is not None
+        session.rollback()
+    broker.queue("DLQ").assert_has(messages=1)
+
+
+async def test_so_does_one_of_a_client_for_asyncio(broker: BrokerFixture) -> None:
+    policies = {"orders": RedeliveryPolicy(maximum_redeliveries=0)}
+    async with broker.connect_async(redelivery_policies=policies) as connection:
+        await connection.send("orders", "tea")
+        async with await connection.create_session(AckMode.TRANSACTED) as session:
+            consumer = await session.create_consumer("orders")
+            assert await consumer.receive(WAIT_S) is not None
+            await session.rollback()
+    broker.queue("DLQ").assert_has(messages=1)
 
 
 async def test_so_does_one_of_a_client_in_the_loop_of_the_test(broker: BrokerFixture) -> None:

@@ -72,6 +72,8 @@ def plan_for(
 ) -> ConnectionPlan:
     """What the URL says, and what arguments say better."""
     plan = plan_of(url)
+    for name, text in (("user", user), ("password", password), ("client_id", client_id)):
+        errors.demand_text(name, text or "", "a str")
     options = replace(plan.options, client_id=client_id) if client_id else plan.options
     return replace(
         plan,

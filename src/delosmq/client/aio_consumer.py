@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final
@@ -109,8 +110,8 @@ class AsyncConsumer(AsyncCloseable):
         self._machine.check_delivers()
         if self._session.has_listener:
             raise errors.has_listener()
-        if timeout_s is not None and timeout_s < 0:
-            raise errors.wrong_argument("timeout_s", timeout_s, "None, 0 or more")
+        if timeout_s is not None and not 0 <= timeout_s < math.inf:
+            raise errors.wrong_timeout(timeout_s)
         self._at_once += 1
         if self._at_once >= _MOST_AT_ONCE:
             # Messages that are there are had without waiting, and others in this loop would have no turn.

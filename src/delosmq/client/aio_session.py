@@ -181,6 +181,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         browser: bool = False,
     ) -> "AsyncConsumer":
         self.check()
+        errors.demand_text("selector", selector, "a str, empty for all messages")
         wire = destination.wire()
         if destination.is_temporary and not self._link.machine.temporaries.is_ours(wire):
             raise machine_errors.foreign_temporary(str(destination))

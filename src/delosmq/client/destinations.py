@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from delosmq.client.errors import wrong_destination, wrong_option, wrong_option_value
+from delosmq.client.errors import demand_text, wrong_destination, wrong_option, wrong_option_value
 from delosmq.client.options.option_texts import filled, nearest, parameters, written
 from delosmq.sessions.openwire.client.options import (
     DESTINATION_KINDS,
@@ -60,10 +60,11 @@ def named(destination: Named, *, topic: bool = False) -> JmsDestination:
         topic: what a name without ``queue://`` or ``topic://`` means.
 
     Raises:
-        ClientOptionError: DMQ9050, DMQ9051, DMQ9055.
+        ClientOptionError: DMQ9050, DMQ9051, DMQ9055, DMQ9056.
     """
     if isinstance(destination, JmsDestination):
         return destination
+    demand_text("destination", destination, "a str such as 'orders', or a JmsDestination")
     address, _, query = destination.strip().partition("?")
     found = destination_of(address)
     qualified = address != found.name

@@ -43,6 +43,22 @@ def wrong_argument(name: str, value: object, wanted: str) -> ClientOptionError:
     return ClientOptionError("DMQ9056", f"{name} is {value!r}, but must be {wanted}.")
 
 
+def demand_text(name: str, value: object, wanted: str) -> None:
+    """
+    Args:
+        value: not shown, as it may be a password.
+
+    Raises:
+        ClientOptionError: DMQ9056, it is no text.
+    """
+    if not isinstance(value, str):
+        raise wrong_argument(name, type(value), wanted)
+
+
+def wrong_timeout(value: float) -> ClientOptionError:
+    return wrong_argument("timeout_s", value, "None, which waits for ever, or a finite number, 0 or more")
+
+
 def no_shared_subscriptions(topic: str, name: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         "DMQ9073",
@@ -85,6 +101,7 @@ def unreadable(what: str, why: str) -> MessageFormatError:
 
 
 def unreachable(peer: str, why: str) -> ConnectionLostError:
+    why = why or "it closed the connection without a word, as a port without TLS does when ssl:// is spoken to it"
     return ConnectionLostError(
         "DMQ9063", f"{peer} can't be reached: {why}. See whether the broker is up, and whether host and port are right."
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from delosmq.client.errors import wrong_option, wrong_option_value, wrong_url
+from delosmq.client.errors import demand_text, wrong_option, wrong_option_value, wrong_url
 from delosmq.client.options.option_texts import filled, kinds_of, names, nearest, parameters, parsed, written
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.sessions.client_errors import ClientOptionError
@@ -149,8 +149,9 @@ class ConnectionPlan:
 def plan_of(url: str) -> ConnectionPlan:
     """
     Raises:
-        ClientOptionError: DMQ9050 to DMQ9052.
+        ClientOptionError: DMQ9050 to DMQ9052, DMQ9056.
     """
+    demand_text("url", url, "a str such as tcp://localhost:61616")
     if url.startswith(_FAILOVER):
         return _failover_plan(url)
     address, texts = _address_of(url)
