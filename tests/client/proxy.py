@@ -10,6 +10,8 @@ class Proxy:
     Attributes:
         port: where clients connect.
         accepted: connections so far.
+        spoils: behind the first thing that the broker says on the second connection comes what is no frame, behind the
+            second thing on the third one, and so on.
     """
 
     def __init__(self, target: int) -> None:
@@ -18,6 +20,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.accepted = 0
+        self.spoils = False
         self._passes = asyncio.Event()
         self._passes.set()
         self._cut_after = 0
@@ -81,16 +84,20 @@ class Proxy:
             writer.transport.abort()
             return
         self._pairs.append((writer, far_writer))
-        for source, sink in ((reader, far_writer), (far_reader, writer)):
-            task = asyncio.ensure_future(self._copy(source, sink, writer, far_writer))
+        spoilt = self.accepted - 1 if self.spoils else 0
+        for source, sink, number in ((reader, far_writer, 0), (far_reader, writer, spoilt)):
+            task = asyncio.ensure_future(self._copy(source, sink, number, writer, far_writer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _copy(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *both: asyncio.StreamWriter
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, spoilt: int, *both: asyncio.StreamWriter
     ) -> None:
         try:
             while chunk := await source.read(65536):
+                spoilt -= 1
+                if spoilt == 0:
+                    chunk += b"\xff" * 8
                 if self._passes.is_set():
                     await self._pass_on(chunk, sink)
         except OSError:

@@ -233,6 +233,18 @@ async def test_there_is_an_end_to_it_if_one_is_wanted(proxy: Proxy, broker: delo
         await connect_async(through(proxy, "&startupMaxReconnectAttempts=2"))
 
 
+async def test_a_connection_that_is_lost_with_the_answer_to_its_login_is_made_again(
+    proxy: Proxy, broker: delosmq.Broker, name: str
+) -> None:
+    proxy.spoils = True
+    async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
+        proxy.cut()
+        async with asyncio.timeout(WAIT_S):
+            while proxy.accepted < 6:
+                await connection.send(name, "x")
+                proxy.cut()
+
+
 async def test_it_can_be_closed_while_there_is_no_broker(proxy: Proxy, broker: delosmq.Broker) -> None:
     connection = await connect_async(through(proxy), user=broker.user, password=broker.password)
     await proxy.__aexit__(None, None, None)

@@ -37,8 +37,7 @@ _LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
 _PATIENCE_S: Final = 5.0
-MOST_UNHEARD: Final = 1_000
-"""Errors that are kept for an exception listener; of more, the newest."""
+MOST_UNHEARD: Final = 1_000  # errors that are kept for an exception listener; of more, the newest
 
 
 class _Socket(asyncio.Protocol):
@@ -180,6 +179,8 @@ class Link(ClientEvents):
             raise not_connected_in_time(str(address), timeout_s) from None
         except (OSError, UnicodeError) as error:  # no resolver takes a..b
             raise unreachable(str(address), getattr(error, "strerror", None) or str(error)) from None
+        if self.machine.state != OPEN and self._reconnecting is asyncio.current_task():
+            raise unreachable(str(address), "the connection was lost with the answer to its login")
         self._brokers.note_connected(address)
         self.room.set()
         if not self._brokers.priority or address in self._brokers.priority:
