@@ -234,7 +234,7 @@ class TestWhatARunMayDoWithout:
         runs = Runs(tmp_path)
         assert main(["--broker", "newest"], runs.ways) == 0
         assert runs.compared == ["newest broker"]
-        assert main(["groups", "--broker", "newest"]) == 1
+        assert main(["groups", "--broker", "newest"], Ways(cache=tmp_path)) == 1
         assert capsys.readouterr().err.startswith("NOTHING COMPARED. With --broker newest name some of python-")
 
     def test_some_programs_ask_nobody_for_the_newest_client(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
