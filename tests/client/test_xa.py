@@ -23,6 +23,7 @@ from delosmq.client import (
 )
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
+from delosmq.testing import BrokerFixture
 from tests.client.proxy import Proxy
 from tests.client.support import WAIT_S
 
@@ -176,6 +177,48 @@ def test_two_sessions_work_in_one_branch(connection: ClientConnection, session: 
             one.xa_resource.end(xid)
         other.xa_resource.commit(xid, one_phase=True)
     assert left(connection, name) == ["m0", "m1"]
+
+
+def test_what_another_connection_has_rolled_back_is_delivered_again_here(
+    broker: delosmq.Broker, connection: ClientConnection, session: XaSession, name: str, xid: Xid
+) -> None:
+    connection.send(name, "a")
+    consumer = session.create_consumer(name)
+    session.xa_resource.start(xid)
+    assert consumer.receive(WAIT_S) is not None
+    session.xa_resource.end(xid)
+    assert session.xa_resource.prepare(xid)
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as coordinator:
+        with coordinator.create_xa_session() as other:
+            other.xa_resource.rollback(xid)
+    again = new_xid(name)
+    session.xa_resource.start(again)
+    message = consumer.receive(WAIT_S)
+    assert message is not None
+    assert (message.text, message.delivery_count) == ("a", 2)
+    session.xa_resource.end(again)
+    session.xa_resource.commit(again, one_phase=True)
+    assert left(connection, name) == []
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_a_consumer_that_was_closed_in_a_branch_ends_when_another_connection_ends_it(committed: bool) -> None:
+    with BrokerFixture(ports=False) as kit:
+        login = {"user": kit.user, "password": kit.password}
+        async with connect_async(kit.vm_url, **login) as ours, connect_async(kit.vm_url, **login) as theirs:
+            await ours.send("orders", "a")
+            xid = new_xid("closing")
+            session = await ours.create_xa_session()
+            await session.xa_resource.start(xid)
+            async with await session.create_consumer("orders") as consumer:
+                assert await consumer.receive(WAIT_S) is not None
+            await session.xa_resource.end(xid)
+            other = await theirs.create_xa_session()
+            if committed:
+                await other.xa_resource.commit(xid, one_phase=True)
+            else:
+                await other.xa_resource.rollback(xid)
+            await kit.queue("orders").wait_for_async(consumers=0, messages=0 if committed else 1)
 
 
 def test_a_session_that_is_closed_rolls_its_branch_back(

@@ -5,13 +5,8 @@ import logging
 import random
 import socket
 import ssl
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
-from functools import partial
 from typing import Final
-from weakref import WeakSet
 
 from delosmq import in_process
 from delosmq.client.errors import (
@@ -23,11 +18,12 @@ from delosmq.client.errors import (
     unreachable,
 )
 from delosmq.client.options.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions, addresses_named
+from delosmq.client.transport import links
 from delosmq.client.transport.broker_list import BrokerList
 from delosmq.client.transport.clocks import LinkClock, LocalRandom, happens_within
 from delosmq.client.transport.identity import identity_of
 from delosmq.client.transport.tls import tls_of
-from delosmq.sessions.client_errors import ClientError, ConnectionLostError, IllegalStateError, TimedOutError
+from delosmq.sessions.client_errors import ClientError, ConnectionLostError, TimedOutError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.connection import OPEN, OpenWireClient
 from delosmq.sessions.openwire.client.ports import ClientEvents, PendingRequest
@@ -36,7 +32,6 @@ from delosmq.wire.openwire.commands import ConnectionControl, Response
 _LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
-_PATIENCE_S: Final = 5.0
 MOST_UNHEARD: Final = 1_000  # errors that are kept for an exception listener; of more, the newest
 
 
@@ -93,8 +88,7 @@ class Link(ClientEvents):
         self._returning: asyncio.Task[None] | None = None
         self._looks = 0  # for a broker with priority, in vain
         self._begin()
-        with _links_lock:
-            _links.add(self)
+        links.enter(self)
 
     def _begin(self) -> None:
         """Nothing was agreed on with any broker yet."""
@@ -208,7 +202,7 @@ class Link(ClientEvents):
         self._transport = transport
         self._no_socket.clear()
         self.place = address.port or address.host
-        self._clock.ahead_ns = max(self._clock.ahead_ns, _ahead_ns.get(self.place, 0))
+        self._clock.ahead_ns = max(self._clock.ahead_ns, links.ahead_ns(self.place))
         self._cancel_timer()  # `flush` sets it by that clock
         connected = transport.get_extra_info("socket")
         if connected is not None:
@@ -367,6 +361,15 @@ class Link(ClientEvents):
         self._timer = None
         self._timer_at = 0
 
+    @property
+    def broker_id(self) -> str:
+        return self.machine.broker_id
+
+    def end_branch(self, key: str, *, committed: bool) -> None:
+        """Another connection has ended a branch of a distributed transaction. In the loop."""
+        self.machine.ended_branches.end(key, committed=committed)
+        self.flush()
+
     async def wait_for_room(self) -> None:
         """Until the socket takes more.
 
@@ -427,6 +430,9 @@ class Link(ClientEvents):
             self.on_error.get_nowait()
         self.on_error.put_nowait(error)
 
+    def branch_ended(self, key: str, *, committed: bool) -> None:
+        links.tell_of_branch(self, key, committed=committed)
+
     def interrupted(self, error: ClientError) -> None:
         failover = self._plan.failover
         assert failover is not None  # else the machine would have ended
@@ -465,36 +471,3 @@ class Link(ClientEvents):
             self.troubled(error)
         if self._transport is not None and error is not None:
             self._transport.close()
-
-
-_links: Final[WeakSet[Link]] = WeakSet()
-_links_lock: Final = threading.Lock()
-_ahead_ns: Final[dict[int | str, int]] = {}
-
-
-def turn_clocks(place: int | str, ahead_ns: int) -> None:
-    """Has the connections to a broker's port, or to its name in this process, those there are and those to come, be so
-    far ahead of the machine's clocks, as a broker under test is; 0 ends that for those to come. What becomes due by it
-    happens before anything that the caller asks of them next."""
-    if not ahead_ns:
-        _ahead_ns.pop(place, None)
-        return
-    _ahead_ns[place] = ahead_ns
-    with _links_lock:
-        links = [link for link in _links if link.place == place and link.is_open()]
-    for link in links:
-        try:
-            link.check_loop()
-        except IllegalStateError:
-            if link.loop.is_running():
-                turned: Future[None] = Future()
-                link.soon(partial(_turn, link, ahead_ns, turned))
-                with suppress(TimeoutError):
-                    turned.result(_PATIENCE_S)  # its thread may wait for this one
-        else:
-            link.turn_clock(ahead_ns)
-
-
-def _turn(link: Link, ahead_ns: int, turned: "Future[None]") -> None:
-    link.turn_clock(ahead_ns)
-    turned.set_result(None)

@@ -370,7 +370,7 @@ class BrokerFixture(Broker, TimeKeeper):
     def _turn_clients(self) -> None:
         """Those of `delosmq.client` in this process go as the broker's clock, once that was turned."""
         if self._turned:
-            from delosmq.client.link import turn_clocks  # tests with other clients load none of it
+            from delosmq.client.transport.links import turn_clocks  # tests with other clients load none of it
 
             places: list[int | str] = [*self._kept_ports.values(), self.name]
             for place in places:

@@ -45,6 +45,7 @@ class Told(ClientEvents):
         self.ends: list[ClientError | None] = []
         self.interruptions: list[ClientError] = []
         self.advice: list[ConnectionControl] = []
+        self.branches: list[tuple[str, bool]] = []
 
     def opened(self) -> None:
         self.is_open = True
@@ -60,6 +61,9 @@ class Told(ClientEvents):
 
     def advised(self, control: ConnectionControl) -> None:
         self.advice.append(control)
+
+    def branch_ended(self, key: str, *, committed: bool) -> None:
+        self.branches.append((key, committed))
 
     def interrupted(self, error: ClientError) -> None:
         self.interruptions.append(error)

@@ -148,7 +148,7 @@ class OpenWireClient(CommandSender):
         self.running = False
         self.appointments.clear()
         self._decoder.close()
-        why = error or self._closed_by_peer(negotiating)
+        why = error or errors.closed_by_peer(self._identity.peer, negotiating=negotiating)
         for session in self.sessions.values():
             session.lose()
         self.sessions.clear()
@@ -165,13 +165,14 @@ class OpenWireClient(CommandSender):
             return
         if self.state == INTERRUPTED:
             return
-        why = error or self._closed_by_peer(self.state == NEGOTIATING)
+        why = error or errors.closed_by_peer(self._identity.peer, negotiating=self.state == NEGOTIATING)
         self.state = INTERRUPTED
         was_ready = self.ready
         self.ready = False
         self._agreements += 1
         self._output = []
         self._decoder.close()
+        self.ended_branches.interrupt()
         for session in self.sessions.values():
             session.interrupt()
         for command_id, request in list(self._pending.items()):
@@ -218,12 +219,6 @@ class OpenWireClient(CommandSender):
             isinstance(command, MessageCommand) and command.transaction_id is None and not command.response_required
         ):
             self._deferred.append(command)
-
-    def _closed_by_peer(self, negotiating: bool) -> ClientError:
-        peer = self._identity.peer
-        if negotiating:
-            return errors.no_broker(peer, "it closes the connection without a word.")
-        return errors.lost(peer, "the broker has closed it: see the broker's log.")
 
     # --- commands
 
@@ -300,6 +295,7 @@ class OpenWireClient(CommandSender):
         elif isinstance(frame, ConnectionError):
             self.events.troubled(errors.refused("a command without an answer", frame.exception))
         elif isinstance(frame, BrokerInfo):
+            self.broker_id = "" if frame.broker_id is None else frame.broker_id.value
             self._stop_optimising(frame.fault_tolerant_configuration)
         elif isinstance(frame, ConnectionControl):
             self._stop_optimising(frame.fault_tolerant)

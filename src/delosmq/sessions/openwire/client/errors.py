@@ -111,6 +111,12 @@ def no_broker(peer: str, why: str) -> ConnectionLostError:
     )
 
 
+def closed_by_peer(peer: str, *, negotiating: bool) -> ConnectionLostError:
+    if negotiating:
+        return no_broker(peer, "it closes the connection without a word.")
+    return lost(peer, "the broker has closed it: see the broker's log.")
+
+
 def rolled_back() -> TransactionRolledBackError:
     return TransactionRolledBackError(
         "DMQ9014",

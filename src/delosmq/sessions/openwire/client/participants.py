@@ -56,3 +56,39 @@ class EndedBranch:
                 part.committed()
             else:
                 part.rolled_back()
+
+
+class EndedBranches:
+    """Those of one connection, by the keys of their ids, until their outcome is known."""
+
+    def __init__(self) -> None:
+        self._branches: dict[str, EndedBranch] = {}
+
+    def prepared(self) -> list[str]:
+        """The keys of those that are."""
+        return [key for key, branch in self._branches.items() if branch.prepared]
+
+    def find(self, key: str) -> EndedBranch | None:
+        return self._branches.get(key)
+
+    def leave(self, key: str, participants: list[Participant], *, failed: bool) -> None:
+        """A session's part of a branch is done."""
+        branch = self._branches.setdefault(key, EndedBranch())
+        branch.rollback_only = branch.rollback_only or failed
+        branch.add(participants)
+
+    def interrupt(self) -> None:
+        """The connection broke."""
+        for branch in self._branches.values():
+            branch.interrupt()
+
+    def end(self, key: str, *, committed: bool) -> None:
+        """A branch has its outcome, if it is known here at all.
+
+        Args:
+            committed: also when it has ended elsewhere and it is not known how: what was received may be done, and does
+                not come again.
+        """
+        branch = self._branches.pop(key, None)
+        if branch is not None:
+            branch.end(committed=committed)

@@ -12,7 +12,7 @@ from delosmq.model.ports import Clock, Random
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import ClientOptions
-from delosmq.sessions.openwire.client.participants import EndedBranch
+from delosmq.sessions.openwire.client.participants import EndedBranches
 from delosmq.wire.openwire.commands import ConnectionControl, Response
 from delosmq.wire.openwire.structures import Command, ConnectionId
 
@@ -104,6 +104,11 @@ class ClientEvents(ABC):
         """The broker names others, or sends us to one."""
 
     @abstractmethod
+    def branch_ended(self, key: str, *, committed: bool) -> None:
+        """A branch of a distributed transaction has its outcome, in which other connections to this broker may have
+        worked: their `ended_branches` are to hear of it."""
+
+    @abstractmethod
     def interrupted(self, error: ClientError) -> None:
         """A connection that can be made again is broken: a socket to some broker is wanted, and `resume`."""
 
@@ -122,7 +127,8 @@ class CommandSender(ABC):
         ready: a broker hears at once what is sent; otherwise it is told when the connection was made again.
         fault_tolerant: it is made again when it breaks, and all that was open in it.
         seen: tells what came already; None where nothing comes twice.
-        ended_branches: of distributed transactions, by the key of their id, until their outcome is known.
+        ended_branches: of distributed transactions.
+        broker_id: of the broker, as it says; "" while it has not.
     """
 
     def __init__(
@@ -140,7 +146,8 @@ class CommandSender(ABC):
         self.ready: bool = False
         self.fault_tolerant: bool = False
         self.seen: SeenMessages | None = None
-        self.ended_branches: dict[str, EndedBranch] = {}
+        self.ended_branches: EndedBranches = EndedBranches()
+        self.broker_id: str = ""
         self._transactions: int = 0
 
     def next_transaction(self) -> int:

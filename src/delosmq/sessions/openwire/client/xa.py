@@ -8,9 +8,9 @@ Source: TransactionContext of the Java client, and X/Open XA.
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.sessions.client_errors import XaTransactionError
+from delosmq.sessions.client_errors import ClientError, XaTransactionError
 from delosmq.sessions.openwire.client import errors
-from delosmq.sessions.openwire.client.participants import EndedBranch, Participant
+from delosmq.sessions.openwire.client.participants import Participant
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
 from delosmq.sessions.openwire.client.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import (
@@ -36,8 +36,13 @@ TMFAIL: Final = 0x20000000
 XA_OK: Final = 0
 XA_RDONLY: Final = 3
 XA_RBINTEGRITY: Final = 103
+XAER_NOTA: Final = -4
 XAER_INVAL: Final = -5
 XAER_PROTO: Final = -6
+XAER_RMFAIL: Final = -7
+
+_END: Final = "the end of a branch"
+_ROLLBACK: Final = "to roll back a branch"
 
 
 class XaTransaction(LocalTransaction):
@@ -105,13 +110,13 @@ class XaBranches:
         if flags not in (TMSUCCESS, TMFAIL, TMSUSPEND):
             raise errors.branch_misused(xid.key(), "end takes SUCCESS, FAIL or SUSPEND", XAER_INVAL)
         if not self._works_in(xid):
-            if flags == TMSUCCESS and xid.key() in self._sender.ended_branches:
-                return finished("the end of a branch")  # as after a suspension
+            if flags == TMSUCCESS and self._sender.ended_branches.find(xid.key()) is not None:
+                return finished(_END)  # as after a suspension
             raise errors.branch_misused(xid.key(), "its session does not work in it: start it first", XAER_PROTO)
         info = self._transaction.end_info()
         commands = self._transaction.commands
         self._leave(xid, failed=flags == TMFAIL)
-        request = self._ask(info, "the end of a branch", None)
+        request = self._ask(info, _END, None)
         if not self._sender.ready:
             request.before = commands
         return request
@@ -125,14 +130,12 @@ class XaBranches:
         self._check_committable(xid)
 
         def prepared(request: PendingRequest) -> None:
-            branch = self._sender.ended_branches.get(xid.key())
-            if branch is None:
-                return
+            branch = self._sender.ended_branches.find(xid.key())
             if request.error is not None:
-                self._end(xid, committed=False)
+                self._failed(xid, request.error)
             elif vote_of(request) == XA_RDONLY:
                 self._end(xid, committed=True)
-            else:
+            elif branch is not None:
                 branch.prepared = True
 
         return self._ask(self._info(xid, PREPARE), "to prepare a branch", prepared)
@@ -145,59 +148,104 @@ class XaBranches:
         self._check_committable(xid)
 
         def answered(request: PendingRequest) -> None:
-            if request.error is None or one_phase:
-                self._end(xid, committed=request.error is None)
+            if request.error is None:
+                self._end(xid, committed=True)
+            elif one_phase or _code(request.error) == XAER_NOTA:
+                self._failed(xid, request.error)
 
         kind = COMMIT_ONE_PHASE if one_phase else COMMIT_TWO_PHASE
         return self._ask(self._info(xid, kind), "to commit a branch", answered)
 
     def rollback(self, xid: XATransactionId) -> PendingRequest:
         """Of a branch that was ended or not, prepared or not."""
-        if self._works_in(xid):
-            self._ask(self._transaction.end_info(), "the end of a branch", None)
-            self._leave(xid, failed=True)
+
+        def answered(request: PendingRequest) -> None:
+            branch = self._sender.ended_branches.find(xid.key())
+            if request.error is None:
+                self._end(xid, committed=False)
+            elif _code(request.error) == XAER_NOTA:
+                self._failed(xid, request.error)
+                if branch is not None and branch.rollback_only:
+                    request.error = None  # it was rolled back with the connection that broke
+
+        return self._roll_back(xid, answered, 0)
+
+    def abandon(self, timeout_ms: int) -> PendingRequest:
+        """Rolls back the branch in which its session works, as that is closed. Waits for no connection."""
+        xid = self._transaction.transaction_id
+        assert isinstance(xid, XATransactionId)  # it works in one
+        connected = self._sender.ready
 
         def answered(request: PendingRequest) -> None:
             if request.error is None:
                 self._end(xid, committed=False)
+            else:
+                self._failed(xid, request.error)
 
-        return self._ask(self._info(xid, ROLLBACK), "to roll back a branch", answered)
+        request = self._roll_back(xid, answered, timeout_ms)
+        return request if connected else finished(_ROLLBACK)
+
+    def _roll_back(
+        self, xid: XATransactionId, then: Callable[[PendingRequest], None], timeout_ms: int
+    ) -> PendingRequest:
+        if self._works_in(xid):
+            if self._sender.ready:  # the next broker will know nothing of it
+                self._ask(self._transaction.end_info(), _END, None)
+            self._leave(xid, failed=True)
+        return self._ask(self._info(xid, ROLLBACK), _ROLLBACK, then, timeout_ms)
 
     def recover(self) -> PendingRequest:
         """The prepared branches of the broker: `xids_of` the answer."""
-        return self._ask(self._info(None, RECOVER), "for prepared branches", None)
+        ended = self._sender.ended_branches
+        prepared = ended.prepared()
+
+        def listed(request: PendingRequest) -> None:
+            keys = {xid.key() for xid in xids_of(request)}
+            for key in prepared:
+                if request.error is None and key not in keys:
+                    ended.end(key, committed=True)  # others have ended it
+
+        return self._ask(self._info(None, RECOVER), "for prepared branches", listed)
 
     def forget(self, xid: XATransactionId) -> PendingRequest:
         """The coordinator knows how an operator has ended a branch."""
-        self._sender.ended_branches.pop(xid.key(), None)
+        self._sender.ended_branches.end(xid.key(), committed=True)
         return self._ask(self._info(xid, FORGET), "to forget a branch", None)
 
     def interrupt(self) -> None:
-        """The connection broke, and will be made again."""
-        for branch in self._sender.ended_branches.values():
-            branch.interrupt()
+        """The connection broke, and will be made again. Of a branch that others have done their part in, this session's
+        part alone would be told again."""
+        transaction_id = self._transaction.transaction_id
+        if transaction_id is not None and self._sender.ended_branches.find(transaction_id.key()) is not None:
+            self._transaction.rollback_only = True
 
     def _works_in(self, xid: XATransactionId) -> bool:
         transaction_id = self._transaction.transaction_id
         return isinstance(transaction_id, XATransactionId) and transaction_id.key() == xid.key()
 
     def _leave(self, xid: XATransactionId, *, failed: bool) -> None:
-        branch = self._sender.ended_branches.setdefault(xid.key(), EndedBranch())
-        branch.rollback_only = branch.rollback_only or failed or self._transaction.rollback_only
-        branch.add(self._transaction.dissociate())
+        failed = failed or self._transaction.rollback_only
+        self._sender.ended_branches.leave(xid.key(), self._transaction.dissociate(), failed=failed)
 
     def _check_committable(self, xid: XATransactionId) -> None:
         if self._works_in(xid):
             raise errors.branch_misused(xid.key(), "its session works in it still: end it first", XAER_PROTO)
-        branch = self._sender.ended_branches.get(xid.key())
+        branch = self._sender.ended_branches.find(xid.key())
         if branch is not None and branch.rollback_only:
             why = "it was ended as failed, or the connection broke before it was prepared: roll it back"
             raise errors.branch_misused(xid.key(), why, XA_RBINTEGRITY)
 
+    def _failed(self, xid: XATransactionId, error: ClientError) -> None:
+        """The broker has not done what was asked for, or no answer came."""
+        code = _code(error)
+        if code == XAER_RMFAIL:
+            self._sender.ended_branches.end(xid.key(), committed=False)  # who knows what becomes of it for others
+        else:
+            self._end(xid, committed=code == XAER_NOTA)
+
     def _end(self, xid: XATransactionId, *, committed: bool) -> None:
-        branch = self._sender.ended_branches.pop(xid.key(), None)
-        if branch is not None:
-            branch.end(committed=committed)
+        self._sender.ended_branches.end(xid.key(), committed=committed)
+        self._sender.events.branch_ended(xid.key(), committed=committed)
 
     def _info(self, xid: XATransactionId | None, kind: int) -> TransactionInfo:
         info = TransactionInfo()
@@ -206,7 +254,9 @@ class XaBranches:
         info.type = kind
         return info
 
-    def _ask(self, info: TransactionInfo, what: str, then: Callable[[PendingRequest], None] | None) -> PendingRequest:
+    def _ask(
+        self, info: TransactionInfo, what: str, then: Callable[[PendingRequest], None] | None, timeout_ms: int = 0
+    ) -> PendingRequest:
         def answered(request: PendingRequest) -> None:
             error = request.error
             if error is not None and not isinstance(error, XaTransactionError):
@@ -214,7 +264,11 @@ class XaBranches:
             if then is not None:
                 then(request)
 
-        return self._sender.request(info, what, answered)
+        return self._sender.request(info, what, answered, timeout_ms)
+
+
+def _code(error: ClientError) -> int:
+    return error.error_code if isinstance(error, XaTransactionError) else XAER_RMFAIL
 
 
 def vote_of(request: PendingRequest) -> int:
