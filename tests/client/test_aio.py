@@ -279,7 +279,7 @@ async def test_a_listener_that_raises_hears_of_the_next_error_too(
 
 
 async def test_of_errors_that_no_listener_hears_the_newest_are_kept() -> None:
-    link = Link(plan_of("tcp://localhost:1"), None)
+    link = Link(plan_of("tcp://localhost:1"))
     for number in range(MOST_UNHEARD + 2):
         link.troubled(ClientError("DMQ0000", f"{number}"))
     assert link.on_error.qsize() == MOST_UNHEARD

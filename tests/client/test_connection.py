@@ -23,7 +23,8 @@ from delosmq.client import (
     TextMessage,
     connect,
 )
-from delosmq.client.aio import AsyncConnection, plan_for
+from delosmq.client.aio import AsyncConnection
+from delosmq.client.options.connect_options import plan_for
 from delosmq.client.threads import loop_thread
 from tests.client.support import WAIT_S, OpenSession
 
@@ -409,7 +410,9 @@ def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(broker: delosmq
             return done
 
     thread = Interrupted()
-    connection = thread.run(AsyncConnection.open(plan_for(broker.openwire_url, broker.user, broker.password, "")))
+    connection = thread.run(
+        AsyncConnection.open(plan_for(broker.openwire_url, user=broker.user, password=broker.password))
+    )
     thread.call(connection.start)
     inner = thread.run(connection.create_session())
     session = ClientSession(thread, inner, connection)
@@ -438,7 +441,9 @@ def test_an_acknowledgement_covers_what_was_received_before_it_alone(broker: del
                 self.late.append(function)
 
     thread = Late()
-    connection = thread.run(AsyncConnection.open(plan_for(broker.openwire_url, broker.user, broker.password, "")))
+    connection = thread.run(
+        AsyncConnection.open(plan_for(broker.openwire_url, user=broker.user, password=broker.password))
+    )
     thread.call(connection.start)
     inner = thread.run(connection.create_session(AckMode.CLIENT))
     session = ClientSession(thread, inner, connection)

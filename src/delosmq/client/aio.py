@@ -11,9 +11,7 @@ that was not handed out stays with the broker or with its consumer.
 
 import asyncio
 import logging
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Final, Unpack
 from weakref import WeakSet
@@ -26,70 +24,32 @@ from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable, message_of
-from delosmq.client.options.redelivery_policies import RedeliveryPolicies
-from delosmq.client.options.urls import ConnectionPlan, plan_of
+from delosmq.client.options.connect_options import ConnectOptions, plan_for
+from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.replies import ReplyQueue
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
-from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
+from delosmq.sessions.openwire.client.options import AckMode
 
 _LOG: Final = logging.getLogger("delosmq.client")
 
 ErrorListener = Callable[[ClientError], Awaitable[None] | None]
 
 
-def connect(
-    url: str,
-    *,
-    user: str = "",
-    password: str = "",
-    client_id: str = "",
-    ssl_context: ssl.SSLContext | None = None,
-    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
-) -> "Connecting":
+def connect(url: str, **options: Unpack[ConnectOptions]) -> "Connecting":
     """A connection that delivers messages: ``async with connect(...) as connection``, or ``await connect(...)``.
 
-    Args:
-        url: such as ``tcp://localhost:61616?jms.prefetchPolicy.queuePrefetch=10``.
-        client_id: needed by durable subscriptions.
-        ssl_context: goes before what the URL says of TLS.
-        redelivery_policies: of single destinations, by names such as ``orders`` and ``topic://prices.>``; they go
-            before ``jms.redeliveryPolicy`` in the URL.
-
-    Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
-    """
-    return Connecting(plan_for(url, user, password, client_id, redelivery_policies), ssl_context)
-
-
-def plan_for(
-    url: str,
-    user: str,
-    password: str,
-    client_id: str,
-    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
-) -> ConnectionPlan:
-    """What the URL says, and what arguments say better."""
-    plan = plan_of(url)
-    for name, text in (("user", user), ("password", password), ("client_id", client_id)):
-        errors.demand_text(name, text or "", "a str")
-    options = replace(plan.options, client_id=client_id) if client_id else plan.options
-    return replace(
-        plan,
-        options=options,
-        user=user or plan.user,
-        password=password or plan.password,
-        redelivery_policies=RedeliveryPolicies(redelivery_policies or {}, options.redelivery_policy),
-    )
+    Takes what `delosmq.client.connect` takes, and raises the same: ClientOptionError at once, the others when it is
+    awaited."""
+    return Connecting(plan_for(url, **options))
 
 
 class Connecting:
     """A connection that is about to be made."""
 
-    def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
+    def __init__(self, plan: ConnectionPlan) -> None:
         self._plan = plan
-        self._context = context
         self._connection: AsyncConnection | None = None
 
     def __await__(self) -> Generator[object, None, "AsyncConnection"]:
@@ -106,7 +66,7 @@ class Connecting:
             await self._connection.close()
 
     async def _make(self) -> "AsyncConnection":
-        connection = await AsyncConnection.open(self._plan, self._context)
+        connection = await AsyncConnection.open(self._plan)
         connection.start()
         return connection
 
@@ -127,11 +87,9 @@ class AsyncConnection(AsyncCloseable):
             watch(self, "connection", link.is_open, link.close_soon)
 
     @classmethod
-    async def open(
-        cls, plan: ConnectionPlan, context: ssl.SSLContext | None = None, *, watched: bool = True
-    ) -> "AsyncConnection":
+    async def open(cls, plan: ConnectionPlan, *, watched: bool = True) -> "AsyncConnection":
         """One that delivers no messages yet."""
-        link = Link(plan, context)
+        link = Link(plan)
         await link.open()
         return cls(link, watched=watched)
 
@@ -307,25 +265,11 @@ async def _report(link: Link, listeners: list[ErrorListener]) -> None:
 
 
 class AsyncConnectionFactory:
-    """Connections to one broker, as JMS has it.
+    """Connections to one broker, as JMS has it. Takes what `connect` takes."""
 
-    Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        user: str = "",
-        password: str = "",
-        client_id: str = "",
-        ssl_context: ssl.SSLContext | None = None,
-        redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
-    ) -> None:
-        self._plan = plan_for(url, user, password, client_id, redelivery_policies)
-        self._context = ssl_context
+    def __init__(self, url: str, **options: Unpack[ConnectOptions]) -> None:
+        self._plan = plan_for(url, **options)
 
     async def create_connection(self) -> AsyncConnection:
         """One that delivers no messages until it is started."""
-        return await AsyncConnection.open(self._plan, self._context)
+        return await AsyncConnection.open(self._plan)

@@ -10,16 +10,16 @@ it made is for one thread at a time, as in JMS.
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from typing import Unpack
 from weakref import WeakSet
 
-from delosmq.client.aio import AsyncConnection, plan_for
+from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio_producer import SendOptions
 from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.session import ClientSession, in_listener
 from delosmq.client.threads import loop_thread
@@ -27,26 +27,16 @@ from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.values import PropertyContent
 from delosmq.client.xa import XaSession
 from delosmq.sessions.client_errors import ClientError
-from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
+from delosmq.sessions.openwire.client.options import AckMode
 
 
-def connect(
-    url: str,
-    *,
-    user: str = "",
-    password: str = "",
-    client_id: str = "",
-    ssl_context: ssl.SSLContext | None = None,
-    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
-) -> "ClientConnection":
+def connect(url: str, **options: Unpack[ConnectOptions]) -> "ClientConnection":
     """A connection that delivers messages; close it, or make it in a with block.
 
     Args:
         url: such as ``tcp://localhost:61616?jms.prefetchPolicy.queuePrefetch=10``.
-        client_id: needed by durable subscriptions.
-        ssl_context: goes before what the URL says of TLS.
-        redelivery_policies: of single destinations, by names such as ``orders`` and ``topic://prices.>``; they go
-            before ``jms.redeliveryPolicy`` in the URL.
+        options: ``user``, ``password``, ``client_id``, ``ssl_context`` and ``redelivery_policies``, as `ConnectOptions`
+            has them.
 
     Raises:
         ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
@@ -54,15 +44,15 @@ def connect(
         TimedOutError: DMQ9064, it doesn't answer.
         ClientSecurityError: DMQ9020, user or password are wrong.
     """
-    connection = _open(plan_for(url, user, password, client_id, redelivery_policies), ssl_context)
+    connection = _open(plan_for(url, **options))
     connection.start()
     return connection
 
 
-def _open(plan: ConnectionPlan, context: ssl.SSLContext | None) -> "ClientConnection":
+def _open(plan: ConnectionPlan) -> "ClientConnection":
     thread = loop_thread.enter()
     try:
-        inner = thread.run(AsyncConnection.open(plan, context, watched=False))
+        inner = thread.run(AsyncConnection.open(plan, watched=False))
     except BaseException:
         loop_thread.leave(thread)
         raise
@@ -235,25 +225,11 @@ def _close_forgotten(thread: LoopThread, inner: AsyncConnection) -> None:
 
 
 class ConnectionFactory:
-    """Connections to one broker, as JMS has it.
+    """Connections to one broker, as JMS has it. Takes what `connect` takes."""
 
-    Raises:
-        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056, the URL or an argument can't be meant so.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        user: str = "",
-        password: str = "",
-        client_id: str = "",
-        ssl_context: ssl.SSLContext | None = None,
-        redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
-    ) -> None:
-        self._plan = plan_for(url, user, password, client_id, redelivery_policies)
-        self._context = ssl_context
+    def __init__(self, url: str, **options: Unpack[ConnectOptions]) -> None:
+        self._plan = plan_for(url, **options)
 
     def create_connection(self) -> ClientConnection:
         """One that delivers no messages until it is started."""
-        return _open(self._plan, self._context)
+        return _open(self._plan)

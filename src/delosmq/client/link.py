@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 import socket
-import ssl
 from collections.abc import Callable
 from typing import Final
 
@@ -65,7 +64,7 @@ class Link(ClientEvents):
         place: port or name of the broker that it was connected to last.
     """
 
-    def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
+    def __init__(self, plan: ConnectionPlan) -> None:
         self.loop = asyncio.get_running_loop()
         self.room = asyncio.Event()
         self.error: ClientError | None = None
@@ -76,7 +75,6 @@ class Link(ClientEvents):
         self._plan = plan
         self._brokers = BrokerList(plan.addresses, plan.failover or FailoverOptions(), random.shuffle)
         self._identity = identity_of(plan)
-        self._context = context
         self._socket: _Socket | None = None
         self._transport: asyncio.Transport | None = None
         self._no_socket = asyncio.Event()
@@ -190,7 +188,7 @@ class Link(ClientEvents):
                 raise no_local_broker(address.host, in_process.names())
             transport: asyncio.Transport = broker.connect(opened)
         else:
-            context = tls_of(address) if self._context is None else self._context
+            context = self._plan.ssl_context or tls_of(address)
             transport, _ = await self.loop.create_connection(
                 lambda: opened,
                 address.host,

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -30,8 +30,9 @@ from delosmq.testing.turnable_clock import TimeKeeper, TurnableClock
 from delosmq.testing.watched_ticker import WatchedTicker, Watchers
 
 if TYPE_CHECKING:
-    from delosmq.client import ClientConnection, RedeliveryPolicy
+    from delosmq.client import ClientConnection
     from delosmq.client.aio import Connecting
+    from delosmq.client.options.connect_options import ConnectOptions
 
 T = TypeVar("T")
 CRASH: Final = "DMQ7204"
@@ -83,48 +84,28 @@ class BrokerFixture(Broker, TimeKeeper):
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
-    def connect(
-        self,
-        url: str | None = None,
-        *,
-        client_id: str = "",
-        redelivery_policies: "Mapping[str, RedeliveryPolicy] | None" = None,
-    ) -> "ClientConnection":
-        """A blocking connection with the broker's user and password, which delivers messages; close it, or make it in a
-        with block.
+    def connect(self, url: str | None = None, **options: "Unpack[ConnectOptions]") -> "ClientConnection":
+        """A blocking connection which delivers messages; close it, or make it in a with block.
 
         Args:
             url: None for `url`; with options or ``failover:`` for clients that need them.
-            client_id: needed by durable subscriptions.
-            redelivery_policies: of single destinations, as `delosmq.client.connect` takes them.
+            options: as `delosmq.client.connect` takes them, such as ``client_id``; user and password are the broker's
+                unless they are said here.
         """
         from delosmq.client import connect
 
-        return connect(
-            url or self.url,
-            user=self.user,
-            password=self.password,
-            client_id=client_id,
-            redelivery_policies=redelivery_policies,
-        )
+        return connect(url or self.url, **self._with_login(options))
 
-    def connect_async(
-        self,
-        url: str | None = None,
-        *,
-        client_id: str = "",
-        redelivery_policies: "Mapping[str, RedeliveryPolicy] | None" = None,
-    ) -> "Connecting":
+    def connect_async(self, url: str | None = None, **options: "Unpack[ConnectOptions]") -> "Connecting":
         """The same for asyncio: ``async with broker.connect_async() as client``."""
         from delosmq.client import aio
 
-        return aio.connect(
-            url or self.url,
-            user=self.user,
-            password=self.password,
-            client_id=client_id,
-            redelivery_policies=redelivery_policies,
-        )
+        return aio.connect(url or self.url, **self._with_login(options))
+
+    def _with_login(self, options: "ConnectOptions") -> "ConnectOptions":
+        options.setdefault("user", self.user)
+        options.setdefault("password", self.password)
+        return options
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

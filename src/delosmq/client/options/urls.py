@@ -2,6 +2,7 @@
 
 import logging
 import re
+import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -124,11 +125,12 @@ class FailoverOptions:
 
 @dataclass(frozen=True)
 class ConnectionPlan:
-    """All that a URL says.
+    """All that is said of a connection.
 
     Attributes:
         addresses: where a broker is; several with ``failover:``.
         failover: None when a lost connection is lost.
+        ssl_context: goes before what the addresses say of TLS.
         redelivery_policies: the one that the URL says, and those that destinations have of their own.
     """
 
@@ -137,6 +139,7 @@ class ConnectionPlan:
     failover: FailoverOptions | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    ssl_context: ssl.SSLContext | None = None
     redelivery_policies: RedeliveryPolicies = field(
         default_factory=lambda: RedeliveryPolicies({}, RedeliveryPolicy()), repr=False
     )

@@ -1,0 +1,57 @@
+"""What programs say of a connection beside its URL."""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypedDict
+
+from delosmq.client.errors import demand_text
+from delosmq.client.options.redelivery_policies import RedeliveryPolicies
+from delosmq.client.options.urls import ConnectionPlan, plan_of
+from delosmq.sessions.openwire.client.options import RedeliveryPolicy
+
+
+class ConnectOptions(TypedDict, total=False):
+    """All may be left out.
+
+    Attributes:
+        user, password: go before ``jms.userName`` and ``jms.password`` in the URL.
+        client_id: needed by durable subscriptions.
+        ssl_context: goes before what the URL says of TLS.
+        redelivery_policies: of single destinations, by names such as ``orders`` and ``topic://prices.>``; they go
+            before ``jms.redeliveryPolicy`` in the URL.
+    """
+
+    user: str
+    password: str
+    client_id: str
+    ssl_context: ssl.SSLContext | None
+    redelivery_policies: Mapping[str, RedeliveryPolicy] | None
+
+
+def plan_for(
+    url: str,
+    *,
+    user: str = "",
+    password: str = "",
+    client_id: str = "",
+    ssl_context: ssl.SSLContext | None = None,
+    redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
+) -> ConnectionPlan:
+    """What the URL says, and what `ConnectOptions` say better.
+
+    Raises:
+        ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056.
+    """
+    plan = plan_of(url)
+    for name, text in (("user", user), ("password", password), ("client_id", client_id)):
+        demand_text(name, text or "", "a str")
+    options = replace(plan.options, client_id=client_id) if client_id else plan.options
+    return replace(
+        plan,
+        options=options,
+        user=user or plan.user,
+        password=password or plan.password,
+        ssl_context=ssl_context,
+        redelivery_policies=RedeliveryPolicies(redelivery_policies or {}, options.redelivery_policy),
+    )
