@@ -159,6 +159,63 @@ async def test_an_end_that_waits_for_one_that_goes_is_reset(peer: Peer) -> None:
     assert ours.told == ["pause", "eof", "ConnectionResetError"]
 
 
+@pytest.mark.parametrize("end", ["close", "abort"])
+async def test_what_an_end_said_before_it_went_is_read_though_the_other_one_writes(peer: Peer, end: str) -> None:
+    ours = End(keeps_open=True)
+    transport = peer.port.connect(ours)
+    await asyncio.to_thread(peer.accepted.wait, WAIT_S)
+    peer.do("write", b"last words")
+    peer.do(end)
+    assert peer.end.lost.wait(WAIT_S)
+    transport.write(b"x")  # before the loop has read
+    await until(ours.lost)
+    assert ours.received == b"last words"
+    assert ours.told == ["eof", "ConnectionResetError"]
+    transport.write(b"y")
+
+
+async def test_what_an_end_said_before_its_loop_ended_is_read_though_the_other_one_writes(peer: Peer) -> None:
+    ours = End()
+    transport = peer.port.connect(ours)
+    await asyncio.to_thread(peer.accepted.wait, WAIT_S)
+    peer.do("write", b"last words")
+    peer.stop()
+    transport.write(b"x")
+    await until(ours.lost)
+    assert (ours.received, ours.told) == (b"last words", ["ConnectionResetError"])
+
+
+async def test_an_end_that_does_not_read_loses_what_it_was_told_with_a_reset(peer: Peer) -> None:
+    ours = End()
+    transport = peer.port.connect(ours)
+    await asyncio.to_thread(peer.accepted.wait, WAIT_S)
+    transport.pause_reading()
+    peer.do("write", b"last words")
+    peer.do("abort")
+    assert peer.end.lost.wait(WAIT_S)
+    transport.write(b"x")
+    await until(ours.lost)
+    assert (ours.received, ours.told) == (b"", ["ConnectionResetError"])
+
+
+async def test_a_loop_that_ends_before_it_has_accepted_is_an_end_that_is_gone(peer: Peer) -> None:
+    ours = End()
+    is_stopping, is_called = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        peer.loop.stop()
+        is_stopping.set()
+        is_called.wait(WAIT_S)
+
+    peer.loop.call_soon_threadsafe(stop)
+    assert is_stopping.wait(WAIT_S)
+    peer.port.connect(ours)
+    is_called.set()
+    await until(ours.lost)
+    assert ours.told == ["ConnectionResetError"]
+    assert not peer.accepted.is_set()
+
+
 async def test_a_loop_that_has_ended_is_an_end_that_is_gone(peer: Peer) -> None:
     ours = End()
     transport = peer.port.connect(ours)

@@ -3,7 +3,8 @@
     client's loop: write -> [what has arrived, up to `_FULL_BYTES`] -> the broker's loop: the other end's protocol
 
 A connection has two ends, each an `asyncio.Transport` in a loop of its own. They behave as the ends of a socket do:
-what is too much pauses its writer, an end that is closed is the end of the stream for the other.
+what is too much pauses its writer, an end that is closed is the end of the stream for the other, which reads what was
+written before.
 """
 
 import asyncio
@@ -90,7 +91,12 @@ class MemoryTransport(asyncio.Transport):
         if wakes and not gone:
             gone = not other._call(other._receive)
         if gone:
-            self._reset()
+            self.reset()
+
+    def tell_other(self) -> None:
+        """There is nothing that belongs to this end, and never will be."""
+        self._is_gone = True
+        self._other._call(self._other.reset)
 
     def _call(self, function: Callable[[], None]) -> bool:
         """Has a function called in this end's loop, from any thread. False when that is closed."""
@@ -166,7 +172,13 @@ class MemoryTransport(asyncio.Transport):
             self.write_eof()
             self._loop.call_soon(self._lose, cause)
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
+        """The other end is gone; what it wrote before is read first."""
+        self._written_eof = True
+        self._loop.call_soon(self._break)
+
+    def _break(self) -> None:
+        self._receive()
         self._end(ConnectionResetError("the other end is gone"))
 
     def _lose(self, cause: Exception | None) -> None:
@@ -175,7 +187,7 @@ class MemoryTransport(asyncio.Transport):
             self._is_gone = True
             self._arrived = []
         if other._paused:  # it would wait for ever
-            other._call(other._reset)
+            other._call(other.reset)
         if self._protocol is not None:
             self._protocol.connection_lost(cause)
         self._protocol = self._deliver = None
@@ -189,6 +201,23 @@ def _read_into(protocol: asyncio.BufferedProtocol, chunk: bytes) -> None:
         buffer[:read] = unread[:read]
         protocol.buffer_updated(read)
         unread = unread[read:]
+
+
+class _Arrival:
+    """A connection on its way to the broker's loop, which drops it if it ends before it has come to it."""
+
+    def __init__(self, accept: Callable[[MemoryTransport], None], transport: MemoryTransport) -> None:
+        self._accept = accept
+        self._transport: MemoryTransport | None = transport
+
+    def __call__(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            self._accept(transport)
+
+    def __del__(self) -> None:
+        if self._transport is not None:
+            self._transport.tell_other()
 
 
 class LocalPort:
@@ -220,7 +249,7 @@ class LocalPort:
         theirs = MemoryTransport(self._loop, ("vm", self._connected))
         ours.join(theirs)
         try:
-            self._loop.call_soon_threadsafe(self._accept, theirs)
+            self._loop.call_soon_threadsafe(_Arrival(self._accept, theirs))
         except RuntimeError:
             raise ConnectionRefusedError("the broker has ended") from None
         ours.attach(protocol, protocol.data_received)

@@ -1,11 +1,13 @@
 """``vm://``: a broker in this process, without a socket."""
 
 import asyncio
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 import delosmq
+from delosmq import in_process
 from delosmq.client import (
     AckMode,
     ClientConnection,
@@ -14,8 +16,10 @@ from delosmq.client import (
     ConnectionLostError,
     connect,
 )
+from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.options.urls import BrokerAddress, plan_of
+from delosmq.in_process import LocalPort, MemoryTransport
 from delosmq.model.errors import ConfigurationError, LimitError, MisuseError
 from delosmq.testing import BrokerFixture
 from tests.client.support import WAIT_S
@@ -91,6 +95,45 @@ def test_a_connection_by_failover_outlives_the_broker_s_restart(local: delosmq.B
         message = consumer.receive(WAIT_S)
         assert message is not None
         assert message.text == "after"
+
+
+class EndingPort(LocalPort):
+    """Of a broker whose loop never comes to those who connect."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.reached = threading.Event()
+        super().__init__(self.loop, MemoryTransport.abort)
+
+    def connect(self, protocol: asyncio.Protocol) -> MemoryTransport:
+        transport = super().connect(protocol)
+        self.reached.set()
+        return transport
+
+
+@pytest.fixture
+def ending() -> Iterator[EndingPort]:
+    port = EndingPort()
+    in_process.enter("Tests.ending", port)
+    yield port
+    in_process.leave("Tests.ending", port)
+    port.loop.close()
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_broker_that_ends_before_it_accepts_is_noticed_at_once(ending: EndingPort, blocking: bool) -> None:
+    if blocking:
+        connecting = asyncio.ensure_future(asyncio.to_thread(connect, "vm://Tests.ending?connectionTimeout=0"))
+    else:
+        connecting = asyncio.ensure_future(opened("vm://Tests.ending?connectionTimeout=0"))
+    assert await asyncio.to_thread(ending.reached.wait, WAIT_S)
+    ending.loop.close()
+    with pytest.raises(ConnectionLostError, match=r"DMQ9009: .* the other end is gone"):
+        await asyncio.wait_for(connecting, WAIT_S)
+
+
+async def opened(url: str) -> AsyncConnection:
+    return await connect_async(url)
 
 
 def test_the_test_kit_s_faults_reach_it() -> None:
