@@ -10,6 +10,8 @@ class Proxy:
     Attributes:
         port: where clients connect.
         accepted: connections so far.
+        answered: has an item for each connection by which the broker has said something.
+        ended: and for each that is over.
         spoils: behind the first thing that the broker says on the second connection comes what is no frame, behind the
             second thing on the third one, and so on.
     """
@@ -20,6 +22,8 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.accepted = 0
+        self.answered: asyncio.Queue[None] = asyncio.Queue()
+        self.ended: asyncio.Queue[None] = asyncio.Queue()
         self.spoils = False
         self._passes = asyncio.Event()
         self._passes.set()
@@ -70,6 +74,10 @@ class Proxy:
         for to_client, _ in self._pairs:
             to_client.write(frame)
 
+    def refuse(self) -> None:
+        """Nothing listens any more; connections go on."""
+        self._server.close()
+
     async def cut_after(self, size_bytes: int) -> None:
         """All connections break once so many more bytes have passed; returns then."""
         self._cut.clear()
@@ -93,8 +101,12 @@ class Proxy:
     async def _copy(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, spoilt: int, *both: asyncio.StreamWriter
     ) -> None:
+        said = False
         try:
             while chunk := await source.read(65536):
+                if sink is both[0] and not said:
+                    said = True
+                    self.answered.put_nowait(None)
                 spoilt -= 1
                 if spoilt == 0:
                     chunk += b"\xff" * 8
@@ -106,6 +118,8 @@ class Proxy:
             await self._passes.wait()
             for writer in both:
                 writer.close()
+            if sink is both[0]:
+                self.ended.put_nowait(None)
 
     async def _pass_on(self, chunk: bytes, sink: asyncio.StreamWriter) -> None:
         if not self._cut_after:

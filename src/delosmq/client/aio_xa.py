@@ -9,7 +9,7 @@ from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
 from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
-from delosmq.sessions.openwire.client.xa import XA_RDONLY, XaBranches, vote_of, xids_of
+from delosmq.sessions.openwire.client.transactions.xa import XA_RDONLY, XaBranches, vote_of, xids_of
 from delosmq.wire.openwire.structures import XATransactionId
 
 LONGEST_PART_BYTES: Final = 64

@@ -3,25 +3,23 @@
 import asyncio
 import logging
 import random
-import socket
 from collections.abc import Callable
 from typing import Final
 
-from delosmq import in_process
 from delosmq.client.errors import (
     foreign_loop,
     left_for,
-    no_local_broker,
     not_connected_in_time,
     still_not_connected,
     unreachable,
 )
-from delosmq.client.options.urls import LOCAL, BrokerAddress, ConnectionPlan, FailoverOptions, addresses_named
+from delosmq.client.options.urls import BrokerAddress, ConnectionPlan, FailoverOptions, addresses_named
 from delosmq.client.transport import links
 from delosmq.client.transport.broker_list import BrokerList
 from delosmq.client.transport.clocks import LinkClock, LocalRandom, happens_within
 from delosmq.client.transport.identity import identity_of
-from delosmq.client.transport.tls import tls_of
+from delosmq.client.transport.sockets import BrokerSocket, SocketOwner, connect, timeout_s
+from delosmq.client.transport.spares import SpareConnection, SparePool
 from delosmq.sessions.client_errors import ClientError, ConnectionLostError, TimedOutError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.connection import OPEN, OpenWireClient
@@ -34,26 +32,7 @@ _MS_PER_S: Final = 1_000
 MOST_UNHEARD: Final = 1_000  # errors that are kept for an exception listener; of more, the newest
 
 
-class _Socket(asyncio.Protocol):
-    """One socket of a link."""
-
-    def __init__(self, link: "Link") -> None:
-        self._link = link
-
-    def data_received(self, data: bytes) -> None:
-        self._link.receive(self, data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._link.on_lost(self, exc)
-
-    def pause_writing(self) -> None:
-        self._link.room.clear()
-
-    def resume_writing(self) -> None:
-        self._link.room.set()
-
-
-class Link(ClientEvents):
+class Link(ClientEvents, SocketOwner):
     """
     Attributes:
         machine: what may be called, when `check_loop` let it; `flush` follows.
@@ -75,7 +54,7 @@ class Link(ClientEvents):
         self._plan = plan
         self._brokers = BrokerList(plan.addresses, plan.failover or FailoverOptions(), random.shuffle)
         self._identity = identity_of(plan)
-        self._socket: _Socket | None = None
+        self._socket: BrokerSocket | None = None
         self._transport: asyncio.Transport | None = None
         self._no_socket = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -84,6 +63,7 @@ class Link(ClientEvents):
         self._closing: asyncio.Task[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
+        self._spares = SparePool(plan, self._clock, self._brokers.others)
         self._looks = 0  # for a broker with priority, in vain
         self._begin()
         links.enter(self)
@@ -159,53 +139,40 @@ class Link(ClientEvents):
             await self.abort()
             raise
 
-    async def _agree_at(self, address: BrokerAddress) -> None:
+    async def _agree_at(self, address: BrokerAddress, spare: SpareConnection | None = None) -> None:
         """Connects, and waits until the broker has let us in."""
-        timeout_s = address.transport.connection_timeout_ms / _MS_PER_S
         try:
-            async with asyncio.timeout(timeout_s or None):
-                await self._connect(address)
+            async with asyncio.timeout(timeout_s(address)):
+                await self._connect(address, spare)
                 self.flush()
                 await self._opened
         except TimeoutError:
-            raise not_connected_in_time(str(address), timeout_s) from None
+            raise not_connected_in_time(str(address), timeout_s(address) or 0.0) from None
         except (OSError, UnicodeError) as error:  # no resolver takes a..b
             raise unreachable(str(address), getattr(error, "strerror", None) or str(error)) from None
         if self.machine.state != OPEN and self._reconnecting is asyncio.current_task():
             raise unreachable(str(address), "the connection was lost with the answer to its login")
         self._brokers.note_connected(address)
+        self._spares.fill()
         self.room.set()
         if not self._brokers.priority or address in self._brokers.priority:
             self._looks = 0
         else:
             self._returning = self.loop.create_task(self._return())
 
-    async def _connect(self, address: BrokerAddress) -> None:
-        opened = _Socket(self)
-        if address.scheme == LOCAL:
-            broker = in_process.find(address.host)
-            if broker is None:
-                raise no_local_broker(address.host, in_process.names())
-            transport: asyncio.Transport = broker.connect(opened)
+    async def _connect(self, address: BrokerAddress, spare: SpareConnection | None) -> None:
+        if spare is None:
+            opened = BrokerSocket(self)
+            transport = await connect(address, opened, self._plan.ssl_context)
         else:
-            context = self._plan.ssl_context or tls_of(address)
-            transport, _ = await self.loop.create_connection(
-                lambda: opened,
-                address.host,
-                address.port,
-                ssl=context,
-                server_hostname=address.host if context is not None else None,
-            )
+            opened, transport = spare.socket, spare.take()
+            opened.owner = self
         self._socket = opened
         self._transport = transport
         self._no_socket.clear()
         self.place = address.port or address.host
         self._clock.ahead_ns = max(self._clock.ahead_ns, links.ahead_ns(self.place))
         self._cancel_timer()  # `flush` sets it by that clock
-        connected = transport.get_extra_info("socket")
-        if connected is not None:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, address.transport.tcp_no_delay)
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, address.transport.keep_alive)
 
     async def close(self) -> None:
         """In order, and within `closeTimeout`."""
@@ -233,6 +200,7 @@ class Link(ClientEvents):
 
     async def _wait_until_closed(self) -> None:
         self._cancel_timer()
+        await self._spares.close()
         await self._no_socket.wait()
 
     # --- again
@@ -241,11 +209,11 @@ class Link(ClientEvents):
         rounds = 0
         while failover.max_reconnect_attempts < 0 or rounds < failover.max_reconnect_attempts:
             rounds += 1
-            for address in self._brokers.in_order():
+            for address, spare in self._tries():
                 self._opened = self.loop.create_future()
-                self.machine.resume()
+                self.machine.resume(None if spare is None else spare.machine)
                 try:
-                    await self._agree_at(address)
+                    await self._agree_at(address, spare)
                 except ClientError as failure:
                     error = failure
                     self._opened.cancel()
@@ -270,6 +238,13 @@ class Link(ClientEvents):
         )
         self._cancel_timer()
 
+    def _tries(self) -> list[tuple[BrokerAddress, SpareConnection | None]]:
+        """Where to connect to, in order: by a spare connection first, unless the broker was chosen for us."""
+        order = self._brokers.in_order()
+        spare = self._spares.take(order[:1] if self._brokers.has_preference else order)
+        tries: list[tuple[BrokerAddress, SpareConnection | None]] = [(address, None) for address in order]
+        return tries if spare is None else [(spare.address, spare), *tries]
+
     async def _return(self) -> None:
         """Looks for a broker with priority, and goes there once one is up."""
         failover = self._plan.failover
@@ -282,12 +257,10 @@ class Link(ClientEvents):
                     return
 
     async def _is_up(self, address: BrokerAddress) -> bool:
-        if address.scheme == LOCAL:
-            return in_process.find(address.host) is not None
         try:
-            async with asyncio.timeout(address.transport.connection_timeout_ms / _MS_PER_S or None):
-                transport, _ = await self.loop.create_connection(asyncio.Protocol, address.host, address.port)
-        except (OSError, UnicodeError):  # TimeoutError is an OSError
+            async with asyncio.timeout(timeout_s(address)):
+                transport = await connect(address, asyncio.Protocol(), self._plan.ssl_context)
+        except (OSError, UnicodeError, ClientError):  # TimeoutError is an OSError
             return False
         transport.close()
         return True
@@ -312,12 +285,12 @@ class Link(ClientEvents):
 
     # --- bytes and time
 
-    def receive(self, source: _Socket, chunk: bytes) -> None:
+    def receive(self, source: BrokerSocket, chunk: bytes) -> None:
         if source is self._socket:
             self.machine.receive(chunk)
             self.flush()
 
-    def on_lost(self, source: _Socket, cause: Exception | None) -> None:
+    def on_lost(self, source: BrokerSocket, cause: Exception | None) -> None:
         """The socket is gone; an older one than ours does not matter."""
         if source is not self._socket:
             return
@@ -351,6 +324,7 @@ class Link(ClientEvents):
         self._clock.ahead_ns = max(self._clock.ahead_ns, ahead_ns)
         self.machine.receive(b"")
         self.machine.handle_timer()
+        self._spares.hear()
         self.flush()
 
     def _cancel_timer(self) -> None:
@@ -367,6 +341,12 @@ class Link(ClientEvents):
         """Another connection has ended a branch of a distributed transaction. In the loop."""
         self.machine.ended_branches.end(key, committed=committed)
         self.flush()
+
+    def has_room(self, *, room: bool) -> None:
+        if room:
+            self.room.set()
+        else:
+            self.room.clear()
 
     async def wait_for_room(self) -> None:
         """Until the socket takes more.
@@ -436,6 +416,7 @@ class Link(ClientEvents):
         assert failover is not None  # else the machine would have ended
         self.room.clear()
         self._stop_returning()
+        self._spares.rest()
         if not self._opened.done():
             self._opened.set_exception(error)
         elif self._reconnecting is None:
@@ -454,7 +435,10 @@ class Link(ClientEvents):
         if not control.connected_brokers or not failover.update_uris_supported:
             return
         named = addresses_named(control.connected_brokers, self._plan)
-        if named and self._brokers.name(named) and control.rebalance_connection:
+        changed = bool(named) and self._brokers.name(named)
+        if changed:
+            self._spares.look_again()
+        if changed and control.rebalance_connection:
             first = self._brokers.in_order()[0]
             if self._brokers.connected not in self._brokers.priority:
                 self.loop.call_soon(self._leave_for, first, "the broker spreads its clients anew")
@@ -463,6 +447,7 @@ class Link(ClientEvents):
         self.error = error
         self._gone.set()
         self.room.set()
+        self._spares.drop()
         if not self._opened.done():
             self._opened.set_exception(error or errors.closed("connection"))
         elif error is not None:

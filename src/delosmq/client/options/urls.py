@@ -94,6 +94,8 @@ class FailoverOptions:
         priority_backup: a broker with priority is used whenever it is there, even if there is a connection to another.
         priority_uris: of these; "" for the first one of the list.
         priority_addresses: the same.
+        backup: connections to other brokers are kept, for when the one in use breaks.
+        backup_pool_size: so many, as far as there are brokers.
         update_uris_supported: brokers may name others, which are tried as well.
         reconnect_supported: brokers may send us to another one.
     """
@@ -110,6 +112,8 @@ class FailoverOptions:
     priority_backup: bool = False
     priority_uris: str = ""
     priority_addresses: tuple[BrokerAddress, ...] = ()
+    backup: bool = False
+    backup_pool_size: int = 1
     update_uris_supported: bool = True
     reconnect_supported: bool = True
 
@@ -204,6 +208,8 @@ def _failover_plan(url: str) -> ConnectionPlan:
     texts.update(parameters(_FAILOVER, query.removeprefix("?")))
     own = names(FailoverOptions(), "")
     failover = filled(FailoverOptions(), {name: texts.pop(name) for name in own if name in texts}, "", _FAILOVER)
+    if failover.backup_pool_size < 1:
+        raise wrong_option_value(_FAILOVER, "backupPoolSize", str(failover.backup_pool_size), "a number from 1")
     priority = [_address_of(one.strip())[0] for one in failover.priority_uris.split(",") if one.strip()]
     failover = replace(
         failover,

@@ -53,6 +53,15 @@ class BrokerList:
             return ()
         return self._options.priority_addresses or self._listed[:1]
 
+    def others(self) -> list[BrokerAddress]:
+        """All but the one that there is a connection to."""
+        return [one for one in self.in_order() if one != self.connected]
+
+    @property
+    def has_preference(self) -> bool:
+        """The next connection is to be to a certain one."""
+        return self._preferred is not None
+
     def prefer(self, address: BrokerAddress) -> None:
         """Has this one tried first, until there is a connection again."""
         self._preferred = address

@@ -18,7 +18,7 @@ from mypy_extensions import mypyc_attr
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 from delosmq.sessions.openwire.client.participants import Participant
 from delosmq.sessions.openwire.client.ports import NS_PER_MS, CommandSender, PendingRequest
-from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import (
     DELIVERED_ACK,
     EXPIRED_ACK,

@@ -20,17 +20,18 @@ from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.encoder import CommandEncoder
 from delosmq.sessions.openwire.client.handshake import ClientIdentity, login, offer
+from delosmq.sessions.openwire.client.inactivity import ClientInactivity
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
 from delosmq.sessions.openwire.client.ports import (
-    NS_PER_MS,
     ClientEvents,
     CommandSender,
     PendingRequest,
     finished,
 )
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
+from delosmq.sessions.openwire.client.spare import OpenWireSpare
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
-from delosmq.sessions.openwire.client.transaction import fails_when_interrupted
+from delosmq.sessions.openwire.client.transactions.transaction import fails_when_interrupted
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
     ConnectionControl,
@@ -61,7 +62,6 @@ CLOSING: Final = 4
 ENDED: Final = 5
 INTERRUPTED: Final = 6
 
-_BEATS_PER_TIMEOUT: Final = 3
 _FRAME_SIZE_BYTES: Final = 4
 _LOGIN: Final = "the login"
 _END: Final = "the end of the connection"
@@ -98,10 +98,9 @@ class OpenWireClient(CommandSender):
         self._ours: WireFormatInfo = offer(options.wire_format, identity.host)
         self._lives: bool = False
         self._deferred: list[Command] = []
-        self._agreements: int = 0
-        self._silence_ns: int = 0
-        self._heard_at: int = 0
-        self._wrote: bool = False
+        self._inactivity: ClientInactivity = ClientInactivity(
+            clock, self.appointments, lambda: self.send(KeepAliveInfo()), self._silent
+        )
         self._output.append(encode_wire_format_info(self._ours))
 
     # --- bytes and time
@@ -110,7 +109,7 @@ class OpenWireClient(CommandSender):
         """Bytes of the broker."""
         if self.state in (ENDED, INTERRUPTED):
             return
-        self._heard_at = self.clock.monotonic_ns()
+        self._inactivity.heard()
         try:
             frame = self._decoder.next_frame(chunk)
             while frame is not None:
@@ -147,6 +146,7 @@ class OpenWireClient(CommandSender):
         self.state = ENDED
         self.running = False
         self.appointments.clear()
+        self._inactivity.end()
         self._decoder.close()
         why = error or errors.closed_by_peer(self._identity.peer, negotiating=negotiating)
         for session in self.sessions.values():
@@ -169,7 +169,7 @@ class OpenWireClient(CommandSender):
         self.state = INTERRUPTED
         was_ready = self.ready
         self.ready = False
-        self._agreements += 1
+        self._inactivity.end()
         self._output = []
         self._decoder.close()
         self.ended_branches.interrupt()
@@ -189,11 +189,22 @@ class OpenWireClient(CommandSender):
                 del self._pending[command_id]
         self.events.interrupted(why)
 
-    def resume(self) -> None:
-        """There is a new socket; what is open is told to the broker behind it, and `opened` follows."""
+    def resume(self, spare: OpenWireSpare | None = None) -> None:
+        """There is a new socket; what is open is told to the broker behind it, and `opened` follows.
+
+        Args:
+            spare: what was said by it already.
+        """
         self.state = NEGOTIATING
-        self._decoder = OpenWireDecoder(self._limits)
-        self._output = [encode_wire_format_info(self._ours)]
+        self._output = []
+        if spare is None or spare.theirs is None:
+            self._decoder = OpenWireDecoder(self._limits)
+            self._output.append(encode_wire_format_info(self._ours))
+            return
+        self._decoder = spare.decoder
+        self._agree(spare.theirs)
+        if spare.broker_info is not None:
+            self._handle(spare.broker_info)
 
     def _restore(self) -> None:
         """Tells all that is open, then what waits for an answer, then what was to be sent meanwhile."""
@@ -258,7 +269,7 @@ class OpenWireClient(CommandSender):
             if size > encoder.form.max_frame_bytes and isinstance(command, MessageCommand):
                 raise errors.message_too_large(size, encoder.form.max_frame_bytes)
             if self.ready:
-                self._wrote = True
+                self._inactivity.wrote = True
                 self._output.append(frame)
                 return
         self._defer(command)
@@ -358,12 +369,7 @@ class OpenWireClient(CommandSender):
         agreement = agree(self._ours, theirs)
         self._encoder = CommandEncoder(agreement.form)
         self._decoder.agreed(agreement.form)
-        if agreement.read_timeout_ms > 0:
-            self._silence_ns = agreement.read_timeout_ms * NS_PER_MS
-            self._heard_at = self.clock.monotonic_ns() + agreement.initial_delay_ms * NS_PER_MS
-            self._agreements += 1
-            since = self._agreements
-            self.after_ms(agreement.read_timeout_ms // _BEATS_PER_TIMEOUT + 1, lambda: self._beat(since))
+        self._inactivity.begin(agreement)
         self.state = LOGGING_IN
         self.ready = True
         if self.fault_tolerant:
@@ -400,17 +406,8 @@ class OpenWireClient(CommandSender):
             self._lives = True
             self.events.opened()
 
-    def _beat(self, since: int) -> None:
-        """A third of the longest silence has passed."""
-        if self.state == ENDED or since != self._agreements:
-            return
-        if self.clock.monotonic_ns() - self._heard_at >= self._silence_ns:
-            self.interrupt(errors.silent(self._identity.peer, self._silence_ns // NS_PER_MS))
-            return
-        if not self._wrote:
-            self.send(KeepAliveInfo())
-        self._wrote = False
-        self.after_ms(self._silence_ns // NS_PER_MS // _BEATS_PER_TIMEOUT + 1, lambda: self._beat(since))
+    def _silent(self, timeout_ms: int) -> None:
+        self.interrupt(errors.silent(self._identity.peer, timeout_ms))
 
     # --- sessions
 

@@ -12,7 +12,7 @@ from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.acknowledgement import ConsumerAcks, Delivery
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
 from delosmq.sessions.openwire.client.ports import CommandSender
-from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import ConsumerInfo, MessageDispatch, MessagePull, RemoveInfo
 from delosmq.wire.openwire.properties import decode_properties
 

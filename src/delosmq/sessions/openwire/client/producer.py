@@ -5,7 +5,7 @@ Source: ActiveMQMessageProducer and ActiveMQSession.send of the Java client.
 
 from delosmq.sessions.openwire.client.acknowledgement import NOT_COUNTED
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest
-from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import MessageCommand, ProducerAck, ProducerInfo, RemoveInfo
 from delosmq.wire.openwire.structures import Destination, MessageId, ProducerId
 

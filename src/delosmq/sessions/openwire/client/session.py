@@ -17,8 +17,8 @@ from delosmq.sessions.openwire.client.options import (
 )
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
-from delosmq.sessions.openwire.client.transaction import LocalTransaction
-from delosmq.sessions.openwire.client.xa import XaBranches, XaTransaction
+from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
+from delosmq.sessions.openwire.client.transactions.xa import XaBranches, XaTransaction
 from delosmq.wire.openwire.commands import ConsumerInfo, ProducerInfo, RemoveInfo, SessionInfo
 from delosmq.wire.openwire.structures import Command, ConsumerId, Destination, ProducerId, SessionId
 

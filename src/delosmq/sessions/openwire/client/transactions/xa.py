@@ -12,7 +12,7 @@ from delosmq.sessions.client_errors import ClientError, XaTransactionError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.participants import Participant
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
-from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,

@@ -1,0 +1,1 @@
+"""Transactions of the client: of its own, and branches of distributed ones."""
