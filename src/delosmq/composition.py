@@ -34,6 +34,7 @@ from delosmq.server.server_parts import Instruments, ServerParts
 from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.host import SessionServices
+from delosmq.sessions.login import ADMIT_ALL, LoginPort
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Protocol
@@ -186,6 +187,7 @@ class ComposedBroker(Host):
         ports: False opens none for the acceptors.
 
     Attributes:
+        logins: decides which user with a right password is served, by protocols and HTTP; to be set before the start.
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
     """
 
@@ -239,6 +241,7 @@ class ComposedBroker(Host):
         )
         for user, password in accounts.vouched.items():
             self.access.trust(user, password)
+        self.logins: LoginPort = ADMIT_ALL
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._events = GateEvents(self.broker, self.gate)
@@ -295,6 +298,7 @@ class ComposedBroker(Host):
             access=self.access,
             conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
+            logins=self.logins,
         )
         passwords = self._passwords = PasswordChecks(loop)
         spoken = self._protocols
@@ -341,6 +345,7 @@ class ComposedBroker(Host):
             conversions=self.conversions,
             version=__version__,
             logger=self.logger,
+            logins=self.logins,
         )
         self._http = HttpServer(app, self._http_socket, self._slow_readers)
         await self._http.start()

@@ -24,6 +24,7 @@ from delosmq.model.settings import AddressMatch, BrokerSettings, DivertSettings,
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import hash_password
 from delosmq.server.passwords import PasswordChecks
+from delosmq.sessions.login import ADMIT_ALL, LoginPort
 from delosmq.sessions.outbox import Gate
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
@@ -174,7 +175,7 @@ class LoopHost(Host, StoreEvents):
 class Api:
     """The API, a client for each user (``admin`` is the default), and the engine behind it."""
 
-    def __init__(self, diverts: tuple[DivertSettings, ...] = ()) -> None:
+    def __init__(self, diverts: tuple[DivertSettings, ...] = (), logins: LoginPort = ADMIT_ALL) -> None:
         self.host = LoopHost(diverts)
         self.broker = self.host.broker
         self.access = AccessControl(dict.fromkeys(ROLES, STORED), dict(ROLES), SECURITY, cache_key=b"k" * 32)
@@ -190,6 +191,7 @@ class Api:
             conversions=Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()}),
             version="9.9",
             logger=logging.getLogger("tests.http"),
+            logins=logins,
         )
         self.clients = {user: self.client(user, PASSWORD) for user in ROLES}
         self.anonymous = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url=BROKER_URL)

@@ -17,8 +17,11 @@ from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.server.passwords import AT_ONCE, WAITING_LIMIT, PasswordChecks
+from delosmq.server.peer_log import PeerLog
+from delosmq.sessions.login import ADMIT_ALL
 from tests.manage.support import PASSWORD, STORED, Api, problem
 
+PEER_LOG = PeerLog(logging.getLogger("tests.http"))
 OPEN = {"queue": "q", "run": "r"}
 CALLS = [
     ("GET", "/api/v1/queues", None),
@@ -163,7 +166,7 @@ async def test_a_password_is_hashed_once_and_not_on_the_loop():
         return password == PASSWORD
 
     access = AccessControl({"admin": STORED}, {"admin": frozenset({"amq"})}, (), cache_key=b"k" * 32)
-    logins = BasicLogins(access, PasswordChecks(asyncio.get_running_loop(), verify=verify))
+    logins = BasicLogins(access, PasswordChecks(asyncio.get_running_loop(), verify=verify), ADMIT_ALL, PEER_LOG)
     for _ in range(3):
         assert (await logins.login(basic(PASSWORD))).roles == {"amq"}
     assert len(hashed) == 1
@@ -181,7 +184,7 @@ async def test_a_flood_of_logins_is_turned_away_beyond_a_bound():
         return True
 
     access = AccessControl({"admin": STORED}, {}, (), cache_key=b"k" * 32)
-    logins = BasicLogins(access, PasswordChecks(asyncio.get_running_loop(), verify=verify))
+    logins = BasicLogins(access, PasswordChecks(asyncio.get_running_loop(), verify=verify), ADMIT_ALL, PEER_LOG)
     waiting = [asyncio.create_task(logins.login(basic(f"p{i}"))) for i in range(WAITING_LIMIT + AT_ONCE)]
     await asyncio.sleep(0)
     with pytest.raises(ProblemError) as refused:

@@ -1,17 +1,18 @@
 """What stands between a right password and a session, for every protocol: admit, refuse, redirect, wait."""
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
-from delosmq.model.errors import BrokerError, LimitError
+from delosmq.model.errors import InvariantError, LimitError
 from delosmq.security.access import AccessControl
 from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse
 from delosmq.sessions.machine import SessionMachine
 from delosmq.wire.openwire.commands import ConnectionControl, ConnectionInfo, ExceptionResponse, Response
 from delosmq.wire.openwire.structures import ConnectionId
 from tests.sessions.openwire.support import OpenWireBench
-from tests.sessions.support import PASSWORD, USER, Client, StompBench
+from tests.sessions.support import PASSWORD, USER, Client, Host, StompBench
 
 
 class Door(LoginPort):
@@ -33,11 +34,10 @@ class Door(LoginPort):
 class Attempt:
     """A peer that has said who it is, and all that came back."""
 
-    def __init__(
-        self, session: SessionMachine, reasons: list[BrokerError | None], written: Callable[[], bytes]
-    ) -> None:
+    def __init__(self, session: SessionMachine, host: Host, written: Callable[[], bytes]) -> None:
         self.session = session
-        self.reasons = reasons
+        self.reasons = host.reasons
+        self.troubles = host.reports
         self.written = written
 
 
@@ -62,7 +62,7 @@ def by_stomp(door: Door, *, known: bool = True, vouched: bool = False) -> Attemp
         bench.tick()
         return client.raw
 
-    return Attempt(client.session, client.host.reasons, written)
+    return Attempt(client.session, client.host, written)
 
 
 def by_openwire(door: Door, *, known: bool = True, vouched: bool = False) -> Attempt:
@@ -82,7 +82,7 @@ def by_openwire(door: Door, *, known: bool = True, vouched: bool = False) -> Att
             if isinstance(one, ExceptionResponse) and one.exception is not None
         )
 
-    return Attempt(client.session, client.host.reasons, written)
+    return Attempt(client.session, client.host, written)
 
 
 EACH = pytest.mark.parametrize("attempt", [by_stomp, by_openwire])
@@ -251,3 +251,53 @@ def test_what_was_sent_behind_a_login_that_is_refused_and_may_be_tried_again_is_
     told = client.take()
     refusal = next(one for one in told if isinstance(one, ExceptionResponse))
     assert [one.correlation_id for one in told if isinstance(one, Response)] == [refusal.correlation_id, second]
+
+
+class BrokenDoor(Door):
+    """Fails, as code that others write does."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        super().__init__(WAIT)
+        self.error = error
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        super().decide(request)
+        if self.error is not None:
+            raise self.error
+        return cast(LoginAnswer, "yes")
+
+    def withdraw(self, request: LoginRequest) -> None:
+        super().withdraw(request)
+        raise KeyError("who")
+
+
+FAILURES = pytest.mark.parametrize("error", [KeyError("pool"), InvariantError("DMQ9998", "what now"), None])
+
+
+@EACH
+@FAILURES
+@pytest.mark.parametrize("known", [True, False])
+def test_a_port_that_fails_refuses_the_login_and_the_broker_goes_on(
+    attempt: Try, error: BaseException | None, known: bool
+) -> None:
+    made = attempt(BrokenDoor(error), known=known)
+    if not known:
+        made.session.resume(True, made.session.services.clock.monotonic_ns())
+    assert b"DMQ5304: the broker could not decide" in made.written()
+    (reason,) = made.reasons
+    assert reason is not None
+    assert reason.code == "DMQ5304"
+    assert not made.session.established
+    (trouble,) = made.troubles
+    assert trouble.code == "DMQ5303"
+    assert ("test_login_port.py:" in trouble.message) is (error is not None)
+
+
+@EACH
+def test_a_port_that_fails_when_a_login_is_withdrawn_is_reported(attempt: Try) -> None:
+    door = BrokenDoor(None)
+    made = attempt(Door(WAIT))
+    made.session.services.logins = door
+    made.session.handle_eof()
+    assert len(door.withdrawn) == 1
+    assert [one.code for one in made.troubles] == ["DMQ5303"]

@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.model.errors import PeerError
+from delosmq.model.errors import BrokerError, InvariantError, PeerError
 from delosmq.security.access import Login
 
 
@@ -90,11 +90,62 @@ class LoginPort(ABC):
         `LoginRequest.ask_again`.
 
         Raises:
-            BrokerError: the login is refused with it. An InvariantError, or what is no BrokerError, ends the broker.
+            BrokerError: the login is refused with it. With an InvariantError, and with what is no BrokerError, it is
+                refused as well, and the log says what the port raised.
         """
 
     def withdraw(self, request: LoginRequest) -> None:  # noqa: B027 - most ports never let a login wait
         """A login that waits wants no answer any more: its connection is closed, or its user was changed or removed."""
+
+
+def decided(port: LoginPort, request: LoginRequest, report: Callable[[BrokerError], None]) -> LoginAnswer:
+    """What a port answers. One that fails refuses the login: the broker's own state is not in doubt by it.
+
+    Args:
+        report: hears of what it raised.
+
+    Raises:
+        BrokerError: the login is refused with it.
+    """
+    try:
+        answer: object = port.decide(request)
+        if isinstance(answer, LoginAnswer):
+            return answer
+        report(port_failed(port, f"answered {type(answer).__name__}, which is no LoginAnswer"))
+    except InvariantError as error:
+        report(port_failed(port, raised(error)))
+    except BrokerError:
+        raise
+    except Exception as failure:
+        report(port_failed(port, raised(failure)))
+    return UNDECIDED
+
+
+def withdraw(port: LoginPort, request: LoginRequest, report: Callable[[BrokerError], None]) -> None:
+    """Tells a port that a login wants no answer any more."""
+    try:
+        port.withdraw(request)
+    except Exception as error:
+        report(port_failed(port, raised(error)))
+
+
+UNDECIDED: Final = refuse(
+    "DMQ5304", "the broker could not decide whether this login gets a session; its log says more, under DMQ5303"
+)
+
+
+def port_failed(port: LoginPort, how: str) -> PeerError:
+    return PeerError(
+        "DMQ5303", f"{type(port).__name__}, which decides on logins, {how}; logins are refused until that is mended"
+    )
+
+
+def raised(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    return f"raised {type(error).__name__}: {error}{place}"
 
 
 class AdmitAll(LoginPort):

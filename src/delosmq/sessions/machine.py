@@ -17,7 +17,7 @@ from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import Login, LoginAttempt
 from delosmq.sessions.host import NO_TIMER, Peer, SessionHost, SessionServices
-from delosmq.sessions.login import WAIT, LoginRequest
+from delosmq.sessions.login import WAIT, LoginRequest, decided, withdraw
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parked_sends import ParkedSendsOwner
 from delosmq.sessions.protocol_session import ProtocolSession
@@ -239,7 +239,7 @@ class SessionMachine(ParkedSendsOwner):
         else:
             request.login = login
         try:
-            answer = self.services.logins.decide(request)
+            answer = decided(self.services.logins, request, self.host.report)
             refusal = answer.refusal()
             if refusal is None and answer is not WAIT:
                 self.session.admit(login, now)
@@ -274,8 +274,8 @@ class SessionMachine(ParkedSendsOwner):
         """The login under way gets no answer any more."""
         self._attempt = None
         if self._request is not None:
-            self.services.logins.withdraw(self._request)
-            self._request = None
+            request, self._request = self._request, None
+            withdraw(self.services.logins, request, self.host.report)
 
     def logged_out(self) -> None:
         """The peer has ended what its login began, and may log in again."""

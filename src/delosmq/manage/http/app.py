@@ -50,6 +50,7 @@ from delosmq.security.access import AccessControl
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.lease.session import LeaseSession
+from delosmq.sessions.login import ADMIT_ALL, LoginPort
 from delosmq.sessions.outbox import Gate
 
 _DOCUMENTS: Final[dict[str, bytes]] = {}
@@ -86,6 +87,7 @@ class HttpApi:
         conversions: Conversions,
         logger: logging.Logger,
         version: str,
+        logins: LoginPort = ADMIT_ALL,
     ) -> None:
         self.drain = Drain()
         queues = QueueControl(broker, access)
@@ -107,7 +109,7 @@ class HttpApi:
         self.operations: list[Operation] = [operation for one in calls for operation in operations_of(one)]
         self._version = version
         self.peer_log = PeerLog(logger)
-        endpoints = Endpoints(BasicLogins(access, passwords), gate, host, logger, self.peer_log)
+        endpoints = Endpoints(BasicLogins(access, passwords, logins, self.peer_log), gate, host, logger, self.peer_log)
         self._app = Starlette(
             routes=[endpoints.route(operation) for operation in self.operations],
             exception_handlers={HTTPException: _on_http_exception},

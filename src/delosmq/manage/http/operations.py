@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from delosmq.manage.control.host import Host
-from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
+from delosmq.manage.http.logins import NO_LOGIN, UNKNOWN_PEER, BasicLogins
 from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
 from delosmq.manage.http.requests import JsonBody
 from delosmq.manage.http.sync_wait import wait_synced
@@ -25,7 +25,7 @@ from delosmq.model.ids import Position
 from delosmq.model.phrases import one_line
 from delosmq.model.values import BODY_LIMIT_BYTES
 from delosmq.security.access import Login
-from delosmq.server.peer_log import PeerLog
+from delosmq.server.peer_log import PeerLog, peer_name
 from delosmq.sessions.outbox import Gate
 
 T = TypeVar("T")
@@ -209,7 +209,8 @@ class Endpoints:
     async def _answer(self, operation: Operation, request: Request) -> Response:
         login = ANONYMOUS
         if operation.needs_login:
-            login = await self._logins.login(request.headers.get("authorization"))
+            peer = UNKNOWN_PEER if request.client is None else peer_name(tuple(request.client))
+            login = await self._logins.login(request.headers.get("authorization"), peer)
         call = Call(request, login, decode_path(request))
         model = operation.wanted
         body: BaseModel | None = None
@@ -244,7 +245,7 @@ def _encode(content: Any) -> bytes:
 
 
 def _peer(request: Request) -> str:
-    return request.client.host if request.client is not None else "unknown"
+    return request.client.host if request.client is not None else UNKNOWN_PEER
 
 
 def decode_path(request: Request) -> dict[str, str]:
