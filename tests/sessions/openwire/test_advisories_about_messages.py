@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.ids import WallMs
-from delosmq.model.message import ANYCAST, TEXT_BODY, Message
+from delosmq.model.message import ANYCAST, MULTICAST, TEXT_BODY, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
 from delosmq.sessions.openwire.server.advisories.pending_advisories import (
     NOTICES_AT_MOST,
@@ -246,6 +246,35 @@ def test_what_a_transaction_consumed_of_a_queue_that_was_deleted_meanwhile_is_to
         client.drop()
         bench.tick()
     assert 0 < len(bench.broker.bindings.deleted) < 20
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["deleted-again", "there"])
+def test_what_a_transaction_consumed_is_told_of_its_queue_though_another_one_has_the_name_now(again: bool) -> None:
+    bench = bench_with(advisory_for_consumed=True)
+    of_queue = listen(bench.connect(), "MessageConsumed.Queue.q")
+    of_topics = listen(bench.connect(), "MessageConsumed.Topic.>")
+    client = bench.connect()
+    client.publish(Q, "m1")
+    reader = client.consume(Q)
+    reader.take()
+    first = client.begin()
+    client.ok(reader.ack(STANDARD_ACK, 0, transaction=first))
+    reader.close()
+    bench.broker.resources.delete_queue("q")
+    bench.broker.resources.create_queue(QueueSettings("q", "t", MULTICAST))
+    bench.tick()
+    second = client.begin()
+    if again:
+        client.publish(T, "m2")
+        reader = client.consume(topic("t::q"))
+        reader.take()
+        client.ok(reader.ack(STANDARD_ACK, 0, transaction=second))
+        bench.broker.resources.delete_queue("q")
+        bench.tick()
+    client.ok(client.transaction_info(first, 2))
+    assert (len(told(of_queue)), len(told(of_topics))) == (1, 0)
+    client.ok(client.transaction_info(second, 2))
+    assert (len(told(of_queue)), len(told(of_topics))) == (0, int(again))
 
 
 def test_topics_tell_of_consumed_messages_for_durable_subscriptions_alone() -> None:

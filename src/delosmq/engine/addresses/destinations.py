@@ -20,8 +20,8 @@ class Destinations:
     Attributes:
         client_limits: how many addresses and queues clients may make, and how large; it counts all there are.
         limits: how many addresses there may be.
-        deleted: queues that are gone, while transactions may acknowledge messages of theirs and that is told
-            (``advisory-for-consumed``).
+        deleted: queues that are gone, by their ids, while transactions may acknowledge messages of theirs and that is
+            told (``advisory-for-consumed``).
     """
 
     def __init__(self, table: AddressSettingsTable, settings: BrokerSettings) -> None:
@@ -31,7 +31,7 @@ class Destinations:
         self.wildcards: WildcardTree = WildcardTree(settings.wildcards)
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
-        self.deleted: dict[str, Queue] = {}
+        self.deleted: dict[int, Queue] = {}
         self._look_at: int = _FEW
 
     def settings_of(self, address: str) -> AddressSettings:
@@ -42,6 +42,6 @@ class Destinations:
         """A queue is gone of which transactions acknowledge messages. Those of which none does any more are dropped now
         and then."""
         if len(self.deleted) >= self._look_at:
-            self.deleted = {name: gone for name, gone in self.deleted.items() if gone.delivering.count}
+            self.deleted = {queue_id: gone for queue_id, gone in self.deleted.items() if gone.delivering.count}
             self._look_at = max(_FEW, 2 * len(self.deleted))
-        self.deleted[queue.name] = queue
+        self.deleted[queue.id] = queue

@@ -98,8 +98,9 @@ class EngineEvents:
     def message_unrouted(self, message: Message) -> None:
         """No queue takes a message; told where `message_routed` is."""
 
-    def message_acknowledged(self, queue: str, slot: Slot) -> None:
-        """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address."""
+    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot) -> None:
+        """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address. With a
+        transaction the queue may be gone, and another one may have its name: ``queue_id`` tells them apart."""
 
     def address_full(self, message: Message) -> None:
         """A send met a full address, whatever becomes of the message."""

@@ -30,7 +30,7 @@ class Removals:
             self._log.batch().add_removed(queue.records.removed(slot, reason), home, last)
         self.end_reference(queue, slot)
         if queue.traits.advisory_for_consumed and reason == ACKNOWLEDGED:
-            self._events.message_acknowledged(queue.name, slot)
+            self._events.message_acknowledged(queue.name, queue.id, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
         """Ends many references as one record."""
@@ -46,7 +46,7 @@ class Removals:
         for slot in slots:
             self.end_reference(queue, slot)
             if queue.traits.advisory_for_consumed and reason == ACKNOWLEDGED:
-                self._events.message_acknowledged(queue.name, slot)
+                self._events.message_acknowledged(queue.name, queue.id, slot)
 
     def end_reference(self, queue: Queue, slot: Slot) -> None:
         """The change itself, which replay makes too: one reference less, and the memory with the last one."""

@@ -85,9 +85,9 @@ class OpenWireEvents(EngineEvents):
         if self.registry is not None and dead_letter_address:
             self.registry.advisories.messages.dead_lettered(queue, slot)
 
-    def message_acknowledged(self, queue: str, slot: Slot) -> None:
+    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot) -> None:
         if self.registry is not None:
-            self.registry.advisories.messages.acknowledged(queue, slot)
+            self.registry.advisories.messages.acknowledged(queue_id, slot)
 
     def message_routed(self, message: Message, queues: list[str]) -> None:
         if self.registry is not None:

@@ -72,10 +72,11 @@ class MessageAdvisories:
             destination = self._place_of(queue, slot.message)
             self._note(topics.of_all_kinds("MessageDLQd", destination), slot.message, destination)
 
-    def acknowledged(self, queue_name: str, slot: Slot) -> None:
+    def acknowledged(self, queue_id: int, slot: Slot) -> None:
         """A message was consumed; not told of subscriptions that go with their consumer. The queue may have been
         deleted before the transaction that acknowledged it was committed."""
-        queue = self._broker.queues.get(queue_name) or self._broker.bindings.deleted.get(queue_name)
+        bindings = self._broker.bindings
+        queue = bindings.by_id.get(queue_id) or bindings.deleted.get(queue_id)
         if queue is None or queue.temporary:
             return
         destination = self._place_of(queue, slot.message)
