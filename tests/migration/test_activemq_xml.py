@@ -271,7 +271,7 @@ def test_an_instance_has_an_administrator_and_loads(tmp_path: Path) -> None:
     assert instance.roles == {"admin": frozenset({"amq"})}
     (match,) = instance.settings.security_settings
     assert (match.match, match.permissions) == ("#", {name: frozenset({"amq"}) for name in PERMISSIONS})
-    assert written.created.user == "admin"
+    assert written.user == "admin"
     assert "secret" not in instance.paths.users.read_text("ascii")
 
 

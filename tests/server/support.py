@@ -14,6 +14,7 @@ import pytest
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
 from delosmq.model.conversion import Conversions
+from delosmq.model.errors import PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Random
 from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings
@@ -30,7 +31,6 @@ from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.protocol_session import ProtocolSession
-from delosmq.sessions.stomp.server.errors import stopping
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
@@ -213,7 +213,7 @@ class RunningServer:
 
     async def stop(self) -> None:
         """Drains, and lets go of everything."""
-        await self.server.drain(stopping(), 5.0)
+        await self.server.drain(PeerError("DMQ6008", "the broker is stopping"), 5.0)
         self.ticker.stop()
         self.store.close(5.0)
 

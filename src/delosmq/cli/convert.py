@@ -50,7 +50,7 @@ def convert_command(
         out.print(conversion.broker_xml, end="")
     else:
         web = WebBind(port=http_port)
-        created = write_instance(conversion, directory, password=password, web=web).created
+        created = write_instance(conversion, directory, password=password, web=web)
         messages = "   (none yet: messages of the old broker stay there)"
         tell_of_instance(out, f"Converted {source}", created, messages=messages)
         if conversion.users:

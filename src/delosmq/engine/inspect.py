@@ -33,7 +33,6 @@ LEASE_READER: Final = "reader of leases has not asked"
 """A rule: only lease groups take from the queue, and they take what their readers ask for."""
 NO_SUCH_END: Final = "no such end"
 NO_QUEUE_THERE: Final = "no queue there"
-STANDINGS: Final = (READY, WAITING, DELIVERING, LEASED, PROMISED, SCHEDULED, HELD)
 
 LOOKED_AT_PER_SLICE: Final = 1_000
 """Slots walked over, about 0.5 ms."""
@@ -45,7 +44,7 @@ class Standing:
     """Where one message stands in one queue.
 
     Attributes:
-        standing: one of `STANDINGS`; rule: why a message waits, a code of `standing.why_waiting`.
+        standing: READY to HELD; rule: why a message waits, a code of `why_waiting`.
         consumer: that has it in delivery; None while none has, or when its holder has left.
         group: who leases it; lease: the number of the lease, 0 while it is being made or not looked up.
         transaction: that acknowledges it, 0 for none.

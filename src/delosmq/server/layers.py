@@ -8,7 +8,6 @@ pays nothing for them.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import cast
 
 from delosmq.model.errors import PeerError
@@ -122,9 +121,6 @@ class Layer(asyncio.BufferedProtocol, asyncio.Transport, Upper):
     def is_closing(self) -> bool:
         return self._closing or self._lower is None or self._lower.is_closing()
 
-    def is_reading(self) -> bool:
-        return self._reading
-
     def pause_reading(self) -> None:
         self._reading = False
         if self._lower is not None:
@@ -134,12 +130,6 @@ class Layer(asyncio.BufferedProtocol, asyncio.Transport, Upper):
         self._reading = True
         if self._lower is not None:
             self._lower.resume_reading()
-
-    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        self.write(b"".join(list_of_data))
-
-    def can_write_eof(self) -> bool:
-        return True
 
     def abort(self) -> None:
         self._closing = True

@@ -79,7 +79,6 @@ class Transport:
         self._sleep = sleep
         self._at = 0
         self._connection: http.client.HTTPConnection | None = None
-        self._fresh = True
         token = base64.b64encode(f"{options.user}:{options.password}".encode()).decode("ascii")
         self._headers = {"Authorization": f"Basic {token}"} if options.user else {}
 

@@ -40,7 +40,7 @@ from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.heads import BODY_KINDS, StoredReader, encode_head, stored_body
 from delosmq.wire.openwire.primitives import decode_map, decode_stream, encode_map, encode_stream
-from delosmq.wire.openwire.properties import MessageProperties
+from delosmq.wire.openwire.properties import decode_properties, plain_value
 from delosmq.wire.openwire.structures import TEMP_QUEUE, TOPIC, Destination, MessageId, ProducerId, destination_of
 from delosmq.wire.stomp.conversion import StompConversion, decode_head
 
@@ -187,17 +187,13 @@ def test_odd_properties_show_as_far_as_they_can_be_read() -> None:
     assert (headers["m"], headers["l"], headers["s?"], headers["correlation-id"]) == ('{"a":1}', "[]", "?", "?")
 
 
-def test_properties_are_read_by_name_and_once() -> None:
-    sent = command(28, None)
-    sent.marshalled_properties = encode_map(PROPERTIES)
-    properties = MessageProperties(sent)
-    assert properties.value("whole") == 3
-    assert properties.entries() is properties.entries()
-    assert properties.entries()["tiny"].kind == BYTE_KIND
-    assert MessageProperties(command(28, None)).value("whole") is None
-    sent.marshalled_properties = b"\0"
+def test_properties_come_with_their_types() -> None:
+    properties = decode_properties(encode_map(PROPERTIES))
+    assert plain_value(properties["whole"]) == 3
+    assert properties["tiny"].kind == BYTE_KIND
+    assert decode_properties(None) == {}
     with pytest.raises(PeerError, match="DMQ5204"):
-        MessageProperties(sent).value("x")
+        decode_properties(b"\0")
 
 
 def test_a_rewritten_head_has_other_properties() -> None:

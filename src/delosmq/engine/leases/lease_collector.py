@@ -4,7 +4,6 @@ from typing import Final
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
@@ -27,7 +26,6 @@ class LeaseCollector:
     def __init__(
         self,
         log: Log,
-        acks: Acknowledgements,
         *,
         dispatcher: Dispatcher,
         clock: Clock,
@@ -35,7 +33,6 @@ class LeaseCollector:
         ordinary_message_bytes: int,
     ) -> None:
         self._log = log
-        self._acks = acks
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events

@@ -71,7 +71,6 @@ class Leases:
         self._events = events
         self._collector: LeaseCollector = LeaseCollector(
             log,
-            acks,
             dispatcher=dispatcher,
             clock=clock,
             events=events,

@@ -205,7 +205,6 @@ class TransactionReplay:
             planned.original_place = record.original
             transaction.planned.append(planned)
             transaction.indexes.append(index)
-            transaction.planned_bytes += message.encoded_size_bytes
             transaction.segments[home.segment] = home
 
     def _queue(self, queue_id: int, address: Address) -> Queue:

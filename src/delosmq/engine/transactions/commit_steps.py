@@ -87,7 +87,6 @@ class CommitSteps:
             charged = sent.message.account
             for item in routed:
                 item.stamp_original(self._log)
-                transaction.planned_bytes += item.message.encoded_size_bytes
                 for queue in item.queues:
                     queue.pending_commits += 1
                     transaction.queues[queue.id] = queue

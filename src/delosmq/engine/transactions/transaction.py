@@ -117,7 +117,6 @@ class Transaction:
         self.ids: dict[str, set[bytes]] = {}
         self.planned: list[RoutedMessage] = []
         self.indexes: list[int] = []
-        self.planned_bytes: int = 0
         self.queues: dict[int, Queue] = {}
         self.segments: dict[int, Home] = {}
         self.recorded: bool = False

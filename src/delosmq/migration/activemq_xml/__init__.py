@@ -2,11 +2,10 @@
 
 from delosmq.migration.activemq_xml.conversion_report import Remark, RemarkKind
 from delosmq.migration.activemq_xml.converter import ConvertedBroker, convert_activemq_xml
-from delosmq.migration.activemq_xml.instance_writer import ConvertedInstance, check_conversion, write_instance
+from delosmq.migration.activemq_xml.instance_writer import check_conversion, write_instance
 
 __all__ = [
     "ConvertedBroker",
-    "ConvertedInstance",
     "Remark",
     "RemarkKind",
     "check_conversion",

@@ -130,7 +130,6 @@ class _Composite:
         self._section = section
         self._kind = kind
         self._target = target
-        self._remarks = section.remarks
         self._line = section.line
         # (kind, selector) -> names, in the order of the file.
         self._ends: dict[tuple[str, str], list[str]] = {}

@@ -1,7 +1,6 @@
 """Writes a conversion as an instance directory."""
 
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,19 +12,6 @@ from delosmq.migration.activemq_xml.converter import ConvertedBroker
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import WebBind
 from delosmq.security.passwords import SALT_BYTES, hash_password
-
-
-@dataclass(frozen=True)
-class ConvertedInstance:
-    """A new instance.
-
-    Attributes:
-        created: its paths, its administrator, and the password to be shown once.
-        notices: what the broker would say at start.
-    """
-
-    created: CreatedInstance
-    notices: list[str]
 
 
 def check_conversion(conversion: ConvertedBroker) -> None:
@@ -50,7 +36,7 @@ def check_conversion(conversion: ConvertedBroker) -> None:
 
 def write_instance(
     conversion: ConvertedBroker, directory: Path, *, password: str | None = None, web: WebBind | None = None
-) -> ConvertedInstance:
+) -> CreatedInstance:
     """Makes an instance directory of what was converted.
 
     Takes tens of milliseconds for each user, to hash the password.
@@ -66,14 +52,14 @@ def write_instance(
     created = create_instance(directory, user=conversion.administrator, password=password, web=web)
     try:
         _fill(conversion, created.paths)
-        notices = load_instance(created.paths.root, properties={}).notices
+        load_instance(created.paths.root, properties={})
     except BaseException as failure:
         clear_instance(created.paths, existed)
         if isinstance(failure, OSError):
             message = f"{directory} can't be written: {failure.strerror}; choose another directory or make room"
             raise ConfigurationError("DMQ4143", message) from failure
         raise
-    return ConvertedInstance(created, notices)
+    return created
 
 
 def _fill(conversion: ConvertedBroker, paths: InstancePaths) -> None:

@@ -236,7 +236,7 @@ class Policies:
         if not names:
             return
         if mine_known and other_known:
-            self._compare_both(match, queues, topics, names)
+            self._compare_both(match, topics, names)
             return
         kind, other = (KINDS[0], KINDS[1]) if mine_known else (KINDS[1], KINDS[0])
         self._remarks.add(
@@ -246,7 +246,7 @@ class Policies:
             f"here: {', '.join(names)}",
         )
 
-    def _compare_both(self, match: str, queues: dict[str, str], topics: dict[str, str], names: list[str]) -> None:
+    def _compare_both(self, match: str, topics: dict[str, str], names: list[str]) -> None:
         """What queues say, or leave at the default, is what holds."""
         lost = [name for name in names if _value(topics, name) != DEFAULTS.get(name, "")]
         for name in lost:

@@ -1,4 +1,4 @@
-"""The application properties of an OpenWire message, decoded when the first one is asked for; and the forged ones.
+"""The application properties of an OpenWire message, and the forged ones.
 
 What a sender says of a message that is not its to say is taken off before the message is stored. Source: UserIDBroker
 and BrokerSupport of ActiveMQ Classic set these fields, and leave a client's where they set none.
@@ -7,7 +7,7 @@ and BrokerSupport of ActiveMQ Classic set these fields, and leave a client's whe
 from typing import Final
 
 from delosmq.model.bodies import encode_map_body, encode_stream_body
-from delosmq.model.properties import Properties, PropertyValue, TypedValue
+from delosmq.model.properties import PropertyValue, TypedValue
 from delosmq.model.reserved_names import RESERVED, reads_as
 from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.heads import measure
@@ -21,35 +21,6 @@ def decode_properties(marshalled: bytes | None) -> dict[str, TypedValue]:
         PeerError: DMQ5204 to DMQ5220, when they are malformed.
     """
     return decode_map(marshalled) if marshalled else {}
-
-
-class MessageProperties(Properties):
-    """Of one message. Maps and lists, which JMS does not have here, show as their JSON text."""
-
-    def __init__(self, message: MessageCommand) -> None:
-        self._marshalled: bytes | None = message.marshalled_properties
-        self._entries: dict[str, TypedValue] | None = None
-
-    def value(self, name: str) -> PropertyValue | None:
-        """The property, without its exact type.
-
-        Raises:
-            PeerError: as `decode_properties`.
-        """
-        typed = self.entries().get(name)
-        return None if typed is None else plain_value(typed)
-
-    def entries(self) -> dict[str, TypedValue]:
-        """All of them with their types.
-
-        Raises:
-            PeerError: as `decode_properties`.
-        """
-        entries = self._entries
-        if entries is None:
-            entries = decode_properties(self._marshalled)
-            self._entries = entries
-        return entries
 
 
 def plain_value(typed: TypedValue) -> PropertyValue | None:

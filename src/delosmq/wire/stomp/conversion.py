@@ -29,7 +29,6 @@ from delosmq.model.reserved_names import RESERVED, reads_as
 from delosmq.wire.stomp.heads import escape, unescape
 from delosmq.wire.stomp.versions import V10, V11, V12
 
-FAMILY: Final = "stomp"
 PROTOCOL_TAGS: Final = {V10: "stomp/10", V11: "stomp/11", V12: "stomp/12"}
 VERSION_OF_TAG: Final = {tag: version for version, tag in PROTOCOL_TAGS.items()}
 

@@ -139,11 +139,6 @@ def silent(peer: str, ttl_ms: int) -> str:
     )
 
 
-@peer_error("DMQ5118")
-def stopping() -> str:
-    return "the broker is stopping: connect again later."
-
-
 @error_of("DMQ5120", StorageError)
 def not_given_back(peer: str, destination: str, error: StorageError) -> str:
     return (

@@ -85,7 +85,6 @@ class StompSubscriber:
         requested = read_subscription_options(headers, target, self._client_id, self._peer.connection_id)
         self._check_consume(target, requested)
         subscription = StompSubscription(
-            key,
             header_id,
             mode,
             destination=destination,

@@ -50,7 +50,6 @@ class StompSubscription(DeliveryPort):
     """Encodes what the engine delivers.
 
     Attributes:
-        key: the ``id`` of SUBSCRIBE, or the destination in STOMP 1.0 without one.
         destination: as the peer wrote it; replaces: messages show it instead of the one they were sent to.
         connection, user: of the consumer. Diagnostics only.
         consumer: set right after subscribing, before anything is delivered.
@@ -59,7 +58,6 @@ class StompSubscription(DeliveryPort):
 
     def __init__(
         self,
-        key: str,
         header_id: str | None,
         mode: int,
         *,
@@ -69,7 +67,6 @@ class StompSubscription(DeliveryPort):
         conversion: StompConversion,
         replaces: bool = False,
     ) -> None:
-        self.key = key
         self.mode = mode
         self.consumer: Consumer | None = None
         self.stream: Stream = Stream(reports=mode == AUTO)

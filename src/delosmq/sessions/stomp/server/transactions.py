@@ -19,9 +19,8 @@ _ENGINE_LIMIT: Final = 2 * OPEN_LIMIT
 
 
 class StompTransaction(SessionTransaction):
-    def __init__(self, name: str, transaction: Transaction) -> None:
+    def __init__(self, transaction: Transaction) -> None:
         super().__init__(transaction)
-        self.name = name
         self._rejected: Transaction | None = None
 
     def rejected(self, broker: EngineBroker) -> Transaction:
@@ -59,7 +58,7 @@ class StompTransactions:
             raise errors.transaction_taken(name)
         if self._count >= OPEN_LIMIT:
             raise errors.too_many_transactions(OPEN_LIMIT)
-        self._named[name] = StompTransaction(name, self._broker.transactions.begin(self._owner, _ENGINE_LIMIT))
+        self._named[name] = StompTransaction(self._broker.transactions.begin(self._owner, _ENGINE_LIMIT))
         self._count += 1
 
     def named(self, name: str, command: str) -> StompTransaction:
