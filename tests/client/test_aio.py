@@ -226,18 +226,6 @@ async def test_a_factory_makes_connections(broker: delosmq.Broker, name: str) ->
         await connection.send(name, "x")
 
 
-async def test_two_receivers_of_one_consumer_share_its_messages(
-    aio: AsyncConnection, name: str, open_async: OpenAsync
-) -> None:
-    consumer = await (await open_async()).create_consumer(name)
-    receiving = [asyncio.ensure_future(consumer.receive(WAIT_S)) for _ in range(2)]
-    await asyncio.sleep(0)
-    for text in "ab":
-        await aio.send(name, text)
-    found = [await one for one in receiving]
-    assert sorted(one.text for one in found if one is not None) == ["a", "b"]
-
-
 def test_a_connection_belongs_to_its_loop(broker: delosmq.Broker) -> None:
     with asyncio.Runner() as runner:
         connection = runner.run(_open(broker))

@@ -106,10 +106,9 @@ async def test_who_waits_for_a_message_goes_on_waiting(proxy: Proxy, broker: del
 async def test_what_is_sent_meanwhile_is_sent_later(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session()
-        producer = await session.create_producer(name)
         consumer = await session.create_consumer(name)
         proxy.cut()
-        sending = [asyncio.ensure_future(producer.send(f"m{number}")) for number in range(3)]
+        sending = [asyncio.ensure_future(connection.send(name, f"m{number}")) for number in range(3)]
         await asyncio.gather(*sending)
         assert sorted(await texts(consumer, 3)) == ["m0", "m1", "m2"]
 

@@ -191,6 +191,7 @@ class AsyncConnection(AsyncCloseable):
         """Sends one message; a persistent one is safe with the broker then. Gives its id."""
         if self._sender is None:
             self._sender = await self.create_session(watched=False)
+            self._sender.counts_callers = False
         producer = await self._sender.shared_producer()
         return await producer.send(message, destination=destination, **options)
 
@@ -214,6 +215,7 @@ class AsyncConnection(AsyncCloseable):
             if self._replies is None:
                 machine = self._link.machine.create_session(AckMode.AUTO)
                 session = AsyncSession(self._link, machine, None)
+                session.counts_callers = False
                 self._sessions.add(session)
                 self._replies = await ReplyQueue.open(session)
         return await self._replies.ask(named(destination), message_of(message, properties), timeout_s)

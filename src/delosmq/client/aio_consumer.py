@@ -13,6 +13,7 @@ from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, received
+from delosmq.client.one_caller import OneCaller
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.consumer import NO_WAIT, OpenWireConsumer, check_listener
@@ -25,7 +26,7 @@ _MS_PER_S: Final = 1_000
 _MOST_AT_ONCE: Final = 64
 
 
-class ConsumerOwner(ABC):
+class ConsumerOwner(OneCaller, ABC):
     """A session as its consumers see it.
 
     Attributes:
@@ -34,6 +35,7 @@ class ConsumerOwner(ABC):
     """
 
     def __init__(self, mode: AckMode) -> None:
+        super().__init__()
         self.mode = mode
         self.thread_safe: Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]] | None = None
 
@@ -41,9 +43,14 @@ class ConsumerOwner(ABC):
     def check(self) -> None:
         """
         Raises:
-            IllegalStateError: DMQ9001, it is closed; DMQ9059, another event loop runs here.
+            IllegalStateError: DMQ9001, it is closed; DMQ9059, another event loop runs here; DMQ9081, another task is
+                at work in it.
             ConnectionLostError: DMQ9009, the connection is gone.
         """
+
+    @abstractmethod
+    def check_open(self) -> None:
+        """The same, whoever uses it."""
 
     @property
     @abstractmethod
@@ -51,7 +58,7 @@ class ConsumerOwner(ABC):
         """One of its consumers has a listener."""
 
     @abstractmethod
-    def acknowledge(self) -> None:
+    def acknowledge_delivered(self) -> None:
         """All that its consumers have delivered."""
 
     @abstractmethod
@@ -152,14 +159,14 @@ class AsyncConsumer(AsyncCloseable):
     async def _wait(self, deadline: float | None) -> None:
         """Until something has changed, or the time has come."""
         self._at_once = 0
-        if deadline is None:
-            await self._arrived.wait()
-            return
-        timer = self._link.loop.call_at(deadline, self._arrived.set)
+        timer = None if deadline is None else self._link.loop.call_at(deadline, self._arrived.set)
+        self._session.begin_to_wait()
         try:
             await self._arrived.wait()
         finally:
-            timer.cancel()
+            self._session.waits = False
+            if timer is not None:
+                timer.cancel()
 
     def hand_out(self, delivery: Delivery) -> JmsMessage:
         """The application gets a message that was reserved for it."""
@@ -205,11 +212,11 @@ class AsyncConsumer(AsyncCloseable):
         return self._link.error is None and not self.closed
 
     def _acknowledge_all(self) -> None:
-        self._check()
-        self._session.acknowledge()
+        self._check_open()
+        self._session.acknowledge_delivered()
 
     def _acknowledge_one(self, delivery: Delivery) -> None:
-        self._check()
+        self._check_open()
         self._link.report(self._machine.acknowledge_one(delivery))
         self._link.flush()
 
@@ -272,6 +279,11 @@ class AsyncConsumer(AsyncCloseable):
 
     def _check(self) -> None:
         self._session.check()
+        if self.closed:
+            raise machine_errors.closed("consumer")
+
+    def _check_open(self) -> None:
+        self._session.check_open()
         if self.closed:
             raise machine_errors.closed("consumer")
 

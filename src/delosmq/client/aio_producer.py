@@ -11,6 +11,7 @@ from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import DEFAULT_PRIORITY, Sendable, command_of, message_of, note_sent, with_delay
+from delosmq.client.one_caller import OneCaller, by_listener
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
@@ -26,7 +27,7 @@ CompletionListener = Callable[[str, ClientError | None], Awaitable[None] | None]
 _LOG: Final = logging.getLogger("delosmq.client")
 
 
-class ProducerOwner(ABC):
+class ProducerOwner(OneCaller, ABC):
     """A session as its producers see it.
 
     Attributes:
@@ -34,6 +35,7 @@ class ProducerOwner(ABC):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.completions: set[asyncio.Future[None]] = set()
 
     @abstractmethod
@@ -42,6 +44,10 @@ class ProducerOwner(ABC):
         Raises:
             ClientError: it can't be used.
         """
+
+    @abstractmethod
+    def check_open(self) -> None:
+        """The same, whoever uses it."""
 
     @abstractmethod
     def end_producer(self, machine: OpenWireProducer) -> None:
@@ -129,13 +135,8 @@ class AsyncProducer(AsyncCloseable):
             with_delay(made, delay_ms)
         link = self._link
         command = command_of(made, compresses=link.machine.options.use_compression)
-        if not link.room.is_set():
-            await link.wait_for_room()
-        self._check()
-        while not self._machine.has_room():
-            self._room.clear()
-            await self._room.wait()
-            self._check()
+        if not (link.room.is_set() and self._machine.has_room()):
+            await self._wait_for_room()
         wire = target.wire()
         if link.machine.temporaries.is_gone(wire):
             raise machine_errors.deleted_destination(str(target))
@@ -149,10 +150,27 @@ class AsyncProducer(AsyncCloseable):
         )
         note_sent(made, command)
         if on_completion is None:
-            await link.answer(request)
+            self._session.begin_to_wait()
+            try:
+                await link.answer(request)
+            finally:
+                self._session.waits = False
         elif request is not None:
             self._tell_later(request, made.message_id, on_completion)
         return made.message_id
+
+    async def _wait_for_room(self) -> None:
+        session = self._session
+        session.begin_to_wait()
+        try:
+            await self._link.wait_for_room()
+            self._check_open()
+            while not self._machine.has_room():
+                self._room.clear()
+                await self._room.wait()
+                self._check_open()
+        finally:
+            session.waits = False
 
     def _tell_later(self, request: PendingRequest, message_id: str, listener: CompletionListener) -> None:
         """Has the listener called once the broker has answered."""
@@ -194,6 +212,11 @@ class AsyncProducer(AsyncCloseable):
         if self._machine.closed:
             raise machine_errors.closed("producer")
 
+    def _check_open(self) -> None:
+        self._session.check_open()
+        if self._machine.closed:
+            raise machine_errors.closed("producer")
+
     @property
     def closed(self) -> bool:
         return self._machine.closed
@@ -204,6 +227,7 @@ class AsyncProducer(AsyncCloseable):
 
 
 async def _wait_for(told: Awaitable[None], message_id: str) -> None:
+    by_listener.set(True)
     try:
         await told
     except Exception:

@@ -9,9 +9,11 @@ from delosmq.client.aio_producer import AsyncProducer, ProducerOwner
 from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
+from delosmq.client.one_caller import by_listener
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.options import ProducerOptions
+from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
 
@@ -39,6 +41,11 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         return self._machine.closed
 
     def check(self) -> None:
+        if self.waits and not by_listener.get():
+            raise errors.used_by_two("task")
+        self.check_open()
+
+    def check_open(self) -> None:
         self._link.check_loop()
         if self._link.error is not None:
             raise self._link.error
@@ -85,7 +92,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
     async def _create_temporary(self, *, topic: bool) -> JmsDestination:
         self.check()
         destination, request = self._link.machine.temporaries.create(topic=topic)
-        await self._link.answer(request)
+        await self._answer(request)
         return JmsDestination(destination.name, topic, True)
 
     async def delete_temporary(self, destination: JmsDestination) -> None:
@@ -99,7 +106,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         machine = self._link.machine
         if any(session.consumes_from(wire) for session in machine.sessions.values()):
             raise machine_errors.temporary_in_use(str(destination))
-        await self._link.answer(machine.temporaries.delete(wire))
+        await self._answer(machine.temporaries.delete(wire))
 
     # --- producers
 
@@ -114,7 +121,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         machine, request = self._machine.add_producer(None if wanted is None else wanted.wire(), own)
         producer = AsyncProducer(self, self._link, machine, wanted)
         try:
-            await self._link.answer(request)
+            await self._answer(request)
         except BaseException:
             self.end_producer(machine)
             raise
@@ -197,7 +204,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         machine, request = self._machine.add_consumer(wish)
         consumer = AsyncConsumer(self, self._link, machine, destination)
         try:
-            await self._link.answer(request)
+            await self._answer(request)
         except asyncio.CancelledError:
             await consumer.close()
             raise
@@ -219,6 +226,10 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             IllegalStateError: DMQ9003, it is transacted.
         """
         self.check()
+        self.acknowledge_delivered()
+
+    def acknowledge_delivered(self) -> None:
+        self.check_open()
         for request in self._machine.acknowledge():
             self._link.report(request)
         self._link.flush()
@@ -242,7 +253,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
         self.check()
-        await self._link.answer(self._machine.commit())
+        await self._answer(self._machine.commit())
 
     async def rollback(self) -> None:
         """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
@@ -251,7 +262,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             IllegalStateError: DMQ9002, it is not transacted.
         """
         self.check()
-        await self._link.answer(self._machine.rollback())
+        await self._answer(self._machine.rollback())
 
     # --- listeners
 
@@ -278,6 +289,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             await asyncio.wait((pump,))
 
     async def _deliver(self) -> None:
+        by_listener.set(True)
         while self._listening and not self._machine.closed:
             self._arrived.clear()
             delivered = False
@@ -287,6 +299,14 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             if not delivered:
                 await self._arrived.wait()
         self._pump = None
+
+    async def _answer(self, request: PendingRequest) -> None:
+        """Waits for the broker's answer to what the caller has asked for."""
+        self.begin_to_wait()
+        try:
+            await self._link.answer(request)
+        finally:
+            self.waits = False
 
     async def complete_sends(self) -> None:
         """Waits until the listeners of messages have been told, for as long as a close may take."""

@@ -88,6 +88,14 @@ def foreign_loop() -> IllegalStateError:
     )
 
 
+def used_by_two(who: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9081",
+        f"another {who} is at work in this session, which is for one at a time: create a session for each {who}, or"
+        " have one wait for the other.",
+    )
+
+
 def wrong_value(name: str, why: str) -> MessageFormatError:
     return MessageFormatError("DMQ9060", f"'{name}' can't be sent: {why}. Send it as text, or as a type that JMS has.")
 

@@ -1,22 +1,26 @@
 """Sessions, producers, consumers and browsers of the blocking client."""
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Final, Unpack
+from threading import get_ident
+from typing import Any, Final, TypeVar, Unpack
 
 from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
 from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
+from delosmq.client.errors import used_by_two
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.ordered_calls import OrderedCalls
-from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.client_errors import ClientError, IllegalStateError
 from delosmq.sessions.openwire.client.options import AckMode
+
+T = TypeVar("T")
 
 _this_thread: Final = threading.local()
 
@@ -27,7 +31,11 @@ def in_listener() -> bool:
 
 
 class ClientSession(Closeable):
-    """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does."""
+    """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does.
+
+    Attributes:
+        caller: the thread that is at work in it, 0 for none.
+    """
 
     def __init__(self, thread: LoopThread, inner: AsyncSession, connection: object) -> None:
         """
@@ -38,9 +46,11 @@ class ClientSession(Closeable):
         self._inner = inner
         self._connection = connection
         self._listeners: ThreadPoolExecutor | None = None
+        self.caller = 0
         # What the application has received and acknowledged.
         self.done = OrderedCalls(thread, inner.flush)
         inner.thread_safe = self._thread_safe()
+        inner.counts_callers = False  # as this does
 
     def _thread_safe(self) -> Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]]:
         thread, done = self._thread, self.done
@@ -54,6 +64,43 @@ class ClientSession(Closeable):
             return lambda: done.add(called) if is_usable() else thread.call(function)
 
         return make
+
+    def check_caller(self) -> int:
+        """Who is at work in it: 0, or this thread, of which this is a signal handler. Listeners are not counted.
+
+        Raises:
+            IllegalStateError: DMQ9081, it is another thread.
+        """
+        if self.caller not in (0, get_ident()):
+            raise used_by_two("thread")
+        return self.caller
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a coroutine of this session returns.
+
+        Raises:
+            IllegalStateError: as `LoopThread.run`, and `check_caller`.
+        """
+        if in_listener():
+            return self._thread.run(work)
+        try:
+            before = self.check_caller()
+        except IllegalStateError:
+            work.close()
+            raise
+        self.caller = get_ident()
+        try:
+            return self._thread.run(work)
+        finally:
+            self.caller = before
+
+    def call(self, function: Callable[[], T]) -> T:
+        """What a function returns; as `run`."""
+
+        async def called() -> T:
+            return function()
+
+        return self.run(called())
 
     @property
     def mode(self) -> AckMode:
@@ -75,10 +122,10 @@ class ClientSession(Closeable):
 
     def create_temporary_queue(self) -> JmsDestination:
         """A queue that only this connection consumes from, and that ends with it."""
-        return self._thread.run(self._inner.create_temporary_queue())
+        return self.run(self._inner.create_temporary_queue())
 
     def create_temporary_topic(self) -> JmsDestination:
-        return self._thread.run(self._inner.create_temporary_topic())
+        return self.run(self._inner.create_temporary_topic())
 
     def delete_temporary(self, destination: JmsDestination) -> None:
         """Ends a temporary destination of this connection.
@@ -86,7 +133,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9018, a consumer of it is left.
         """
-        self._thread.run(self._inner.delete_temporary(destination))
+        self.run(self._inner.delete_temporary(destination))
 
     # --- what it makes
 
@@ -95,7 +142,7 @@ class ClientSession(Closeable):
         Args:
             destination: of all its messages; without one, each message names its own.
         """
-        return MessageProducer(self._thread, self._thread.run(self._inner.create_producer(destination)), self)
+        return MessageProducer(self._thread, self.run(self._inner.create_producer(destination)), self)
 
     def create_consumer(self, destination: Named, selector: str = "", *, no_local: bool = False) -> "MessageConsumer":
         """
@@ -103,7 +150,7 @@ class ClientSession(Closeable):
             InvalidSelectorError: DMQ9022, the broker can't read the selector.
             InvalidDestinationError: DMQ9007, a temporary destination is another connection's.
         """
-        inner = self._thread.run(self._inner.create_consumer(destination, selector, no_local=no_local))
+        inner = self.run(self._inner.create_consumer(destination, selector, no_local=no_local))
         return MessageConsumer(self._thread, inner, self)
 
     def create_durable_consumer(
@@ -114,7 +161,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9004, the connection was given no client id.
         """
-        inner = self._thread.run(self._inner.create_durable_consumer(topic, name, selector, no_local=no_local))
+        inner = self.run(self._inner.create_durable_consumer(topic, name, selector, no_local=no_local))
         return MessageConsumer(self._thread, inner, self)
 
     def create_shared_consumer(self, topic: Named, name: str, selector: str = "") -> "MessageConsumer":
@@ -123,7 +170,7 @@ class ClientSession(Closeable):
         Raises:
             UnsupportedOperationError: DMQ9073, which names the way that does the same.
         """
-        inner = self._thread.run(self._inner.create_shared_consumer(topic, name, selector))
+        inner = self.run(self._inner.create_shared_consumer(topic, name, selector))
         return MessageConsumer(self._thread, inner, self)
 
     def create_shared_durable_consumer(self, topic: Named, name: str, selector: str = "") -> "MessageConsumer":
@@ -132,7 +179,7 @@ class ClientSession(Closeable):
 
     def create_browser(self, queue: Named, selector: str = "") -> "QueueBrowser":
         """Looks at what a queue holds, oldest first, without taking it."""
-        return QueueBrowser(self._thread, self._thread.run(self._inner.create_browser(queue, selector)))
+        return QueueBrowser(self._thread, self.run(self._inner.create_browser(queue, selector)))
 
     # --- acknowledgement and transactions
 
@@ -142,7 +189,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9003, it is transacted.
         """
-        self._thread.call(self._inner.acknowledge)
+        self.call(self._inner.acknowledge)
 
     def recover(self) -> None:
         """Delivers again, after the delay of the redelivery policy, what was delivered and not acknowledged.
@@ -150,7 +197,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9003, it is transacted.
         """
-        self._thread.run(self._inner.recover())
+        self.run(self._inner.recover())
 
     def commit(self) -> None:
         """Makes all that was done since the last commit or rollback happen at once.
@@ -160,7 +207,7 @@ class ClientSession(Closeable):
             TransactionRolledBackError: DMQ9025, nothing of it has happened.
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
-        self._thread.run(self._inner.commit())
+        self.run(self._inner.commit())
 
     def rollback(self) -> None:
         """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
@@ -168,7 +215,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9002, it is not transacted.
         """
-        self._thread.run(self._inner.rollback())
+        self.run(self._inner.rollback())
 
     # --- listeners
 
@@ -261,13 +308,13 @@ class MessageProducer(Closeable):
             ClientError: the broker refuses it.
         """
         if on_completion is None:
-            return self._thread.run(self._inner.send(message, destination=destination, **options))
+            return self._session.run(self._inner.send(message, destination=destination, **options))
         loop, threads = self._thread.loop, self._session.listener_thread()
 
         async def tell(message_id: str, error: ClientError | None) -> None:
             await loop.run_in_executor(threads, on_completion, message_id, error)
 
-        return self._thread.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
+        return self._session.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
 
     def close(self) -> None:
         if not self._inner.closed:
@@ -305,6 +352,17 @@ class MessageConsumer(Closeable):
         Raises:
             IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener.
         """
+        session = self._session
+        if in_listener():
+            return self._receive(timeout_s)
+        before = session.check_caller()
+        session.caller = get_ident()
+        try:
+            return self._receive(timeout_s)
+        finally:
+            session.caller = before
+
+    def _receive(self, timeout_s: float | None) -> JmsMessage | None:
         inner, thread = self._inner, self._thread
         try:
             delivery = thread.run(inner.reserve(timeout_s))
@@ -329,7 +387,7 @@ class MessageConsumer(Closeable):
         Raises:
             IllegalStateError: DMQ9001, DMQ9003.
         """
-        self._thread.call(self._inner.acknowledge)
+        self._session.call(self._inner.acknowledge)
 
     def set_listener(self, listener: Callable[[JmsMessage], None] | None) -> None:
         """Has each message given to ``listener``, in a thread of the session; None takes it away.
@@ -341,7 +399,7 @@ class MessageConsumer(Closeable):
             IllegalStateError: DMQ9005, the prefetch is 0; DMQ9058, there is one already.
         """
         if listener is None:
-            self._thread.run(self._inner.set_listener(None))
+            self._session.run(self._inner.set_listener(None))
             return
         loop = self._thread.loop
         threads = self._session.listener_thread()
@@ -349,7 +407,7 @@ class MessageConsumer(Closeable):
         async def tell(message: JmsMessage) -> None:
             await loop.run_in_executor(threads, listener, message)
 
-        self._thread.run(self._inner.set_listener(tell))
+        self._session.run(self._inner.set_listener(tell))
 
     def close(self) -> None:
         """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""

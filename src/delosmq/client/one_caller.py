@@ -1,0 +1,27 @@
+"""A session is used by one thread or task at a time, as JMS has it: who uses it while another one does is told.
+
+Listeners are not counted: whatever they do with their session is in turn with what it delivers.
+"""
+
+from contextvars import ContextVar
+from typing import Final
+
+by_listener: Final[ContextVar[bool]] = ContextVar("by_listener", default=False)
+"""Set where a listener or an ``on_completion`` of asyncio is called, and so in what they begin."""
+
+
+class OneCaller:
+    """What a session of asyncio knows of those that use it.
+
+    Attributes:
+        counts_callers: False where many may use it at once, or its owner counts them.
+        waits: a call is under way that waits for something.
+    """
+
+    def __init__(self) -> None:
+        self.counts_callers: bool = True
+        self.waits: bool = False
+
+    def begin_to_wait(self) -> None:
+        """A call waits from now on, until it sets `waits` to False."""
+        self.waits = self.counts_callers and not by_listener.get()
