@@ -3,6 +3,7 @@
 # TTL-6
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
@@ -13,9 +14,12 @@ from delosmq.client import ClientConnection, ClientOptionError, ConnectionLostEr
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.options.urls import BrokerAddress, FailoverOptions, plan_of
 from delosmq.client.transport.broker_list import BrokerList
+from delosmq.client.transport.clocks import LinkClock
+from delosmq.client.transport.spares import SparePool
 from delosmq.testing import BrokerFixture
 from tests.client.proxy import Proxy
-from tests.client.support import WAIT_S
+from tests.client.support import WAIT_S, wait_for_forgotten
+from tests.client.test_forgotten import forgotten
 
 A, B, C = (BrokerAddress("tcp", name, 1) for name in "abc")
 
@@ -180,6 +184,24 @@ async def test_spares_are_closed_when_the_connection_is_given_up_or_cannot_be_ma
         await come(proxy.ended)
 
 
+async def test_a_spare_that_is_being_made_when_the_pool_rests_is_waited_for_at_its_end(ways: list[Proxy]) -> None:
+    one, other, _ = ways
+    other.silence()  # it says nothing, and so is no spare yet
+    plan = plan_of(url_of(one, other))
+    before = asyncio.all_tasks()
+    pool = SparePool(plan, LinkClock(), lambda: list(plan.addresses[1:]))
+    pool.fill()
+    async with asyncio.timeout(WAIT_S):
+        while not other.accepted:  # noqa: ASYNC110 - the proxy is of this loop
+            await asyncio.sleep(0)
+    (filling,) = (task for task in asyncio.all_tasks() - before if "_fill" in repr(task))
+    pool.rest()
+    await pool.close()
+    assert filling.done()
+    other.speak()
+    await come(other.ended)
+
+
 @pytest.fixture
 def local() -> Iterator[tuple[BrokerFixture, BrokerFixture]]:
     with BrokerFixture(ports=False, password="tea") as one, BrokerFixture(ports=False, password="tea") as other:
@@ -200,6 +222,22 @@ async def test_brokers_of_the_test_kit_have_spares_as_well(local: tuple[BrokerFi
             await asyncio.to_thread(one.stop)
             await connection.send("orders", "b")
     assert other.queue("orders").texts == ["b"]
+
+
+def test_a_forgotten_connection_is_closed_with_its_spares(local: tuple[BrokerFixture, BrokerFixture]) -> None:
+    one, other = local
+
+    def make() -> int:
+        url = f"failover:({one.vm_url},{other.vm_url})?randomize=false&backup=true"
+        connection = connect(url, user=one.user, password=one.password)
+        deadline = time.monotonic() + WAIT_S
+        while not other.connection_count and time.monotonic() < deadline:
+            connection.send("orders", "a")
+        return other.connection_count
+
+    said, spares = forgotten(make)
+    assert (len(said), spares) == (1, 1)
+    wait_for_forgotten()
 
 
 def test_which_brokers_may_have_spares() -> None:

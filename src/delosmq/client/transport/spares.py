@@ -146,6 +146,7 @@ class SparePool:
         self._news = asyncio.Event()
         self._failures = 0
         self._filling: asyncio.Task[None] | None = None
+        self._resting: set[asyncio.Task[None]] = set()  # they end what they have begun
 
     def fill(self) -> None:
         """Begins to make those that are missing, and to replace those that are lost."""
@@ -156,6 +157,8 @@ class SparePool:
         """Makes none until `fill`; those there are stay."""
         if self._filling is not None:
             self._filling.cancel()
+            self._resting.add(self._filling)
+            self._filling.add_done_callback(self._resting.discard)
             self._filling = None
 
     def take(self, wanted: list[BrokerAddress]) -> SpareConnection | None:
@@ -185,10 +188,9 @@ class SparePool:
 
     async def close(self) -> None:
         """As `drop`, and waits for it."""
-        filling = self._filling
         self.drop()
-        if filling is not None:
-            await asyncio.wait((filling,))
+        if self._resting:
+            await asyncio.wait(self._resting)
         for spare in list(self._spares.values()):
             await spare.close()
 
