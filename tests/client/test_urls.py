@@ -8,8 +8,10 @@ import pytest
 
 from delosmq.client import ClientOptionError, JmsDestination, RedeliveryPolicy, connect
 from delosmq.client.destinations import named
+from delosmq.client.options.option_texts import bounds_of, kinds_of
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.client.options.urls import BrokerAddress, FailoverOptions, TransportOptions, plan_of
+from delosmq.sessions.openwire.client.options import ClientOptions, PrefetchPolicy, WireFormatOptions
 
 
 def test_a_url_without_options_has_the_java_client_s_defaults() -> None:
@@ -79,9 +81,20 @@ def test_delays_between_rounds_grow_up_to_a_limit() -> None:
         ),
         ("tcp://x?useAsyncSend=true", "DMQ9050: tcp://x: there is no option 'useAsyncSend'; did you mean"),
         ("tcp://x?jms.useAsyncSend=yes", "DMQ9051: tcp://x: 'jms.useAsyncSend' is 'yes', but must be true or false."),
-        ("tcp://x?jms.closeTimeout=1s", "DMQ9051: tcp://x: 'jms.closeTimeout' is '1s', but must be a whole number."),
+        (
+            "tcp://x?jms.closeTimeout=1s",
+            "DMQ9051: tcp://x: 'jms.closeTimeout' is '1s', but must be a whole number from 0 to 2**62.",
+        ),
         ("tcp://x?jms.closeTimeout", "DMQ9051: tcp://x: 'jms.closeTimeout' is '', but must be written as name=value."),
-        ("tcp://x?jms.prefetchPolicy.all=40000", "DMQ9051: tcp://x: 'jms.prefetchPolicy.queuePrefetch' is '40000'"),
+        (
+            "tcp://x?jms.prefetchPolicy.all=40000",
+            "DMQ9051: tcp://x: 'jms.prefetchPolicy.all' is '40000', but must be a whole number from 0 to 32767.",
+        ),
+        (
+            "failover:(tcp://a)?maxReconnectAttempts=-2",
+            "DMQ9051: failover: 'maxReconnectAttempts' is '-2', but must be a whole number from -1 to 2147483647.",
+        ),
+        ("failover:(tcp://a)?timeout", "DMQ9051: failover: 'timeout' is '', but must be written as name=value."),
     ],
 )
 def test_a_wrong_url_is_answered_with_what_was_meant(url: str, said: str) -> None:
@@ -89,6 +102,60 @@ def test_a_wrong_url_is_answered_with_what_was_meant(url: str, said: str) -> Non
         plan_of(url)
     assert str(caught.value).startswith(said)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "transport.connectionTimeout=-1",
+        "connectionTimeout=-1",
+        "jms.sendTimeout=-1",
+        "jms.sendTimeout=1.5",
+        "jms.closeTimeout=-1",
+        "jms.connectResponseTimeout=-1",
+        "jms.producerWindowSize=-1",
+        "jms.producerWindowSize=4000000000",
+        "jms.optimizeAcknowledgeTimeOut=-1",
+        "jms.auditDepth=-1",
+        "jms.prefetchPolicy.queuePrefetch=-1",
+        "jms.prefetchPolicy.all=-1",
+        "jms.prefetchPolicy.maximumPendingMessageLimit=-2",
+        "jms.redeliveryPolicy.maximumRedeliveries=-2",
+        "jms.redeliveryPolicy.initialRedeliveryDelay=-1",
+        "jms.redeliveryPolicy.redeliveryDelay=-1",
+        "jms.redeliveryPolicy.backOffMultiplier=-1",
+        "jms.redeliveryPolicy.backOffMultiplier=nan",
+        "jms.redeliveryPolicy.backOffMultiplier=inf",
+        "jms.redeliveryPolicy.collisionAvoidancePercent=-1",
+        "wireFormat.maxFrameSize=0",
+        "wireFormat.maxFrameSize=9999999999999999999",
+        "wireFormat.maxInactivityDuration=-1",
+        "wireFormat.version=0",
+        "wireFormat.version=13",
+    ],
+)
+def test_an_option_that_can_t_be_meant_so_is_refused_by_its_name(option: str) -> None:
+    name, _, value = option.partition("=")
+    with pytest.raises(ClientOptionError) as caught:
+        plan_of(f"tcp://x?{option}")
+    written = f"transport.{name}" if "." not in name else name
+    assert str(caught.value).startswith(f"DMQ9051: tcp://x: '{written}' is '{value}', but must be a ")
+
+
+@pytest.mark.parametrize("option", ["initialReconnectDelay=-1", "reconnectDelayExponent=nan", "maxReconnectDelay=-1"])
+def test_so_is_one_of_failover(option: str) -> None:
+    name, _, value = option.partition("=")
+    with pytest.raises(ClientOptionError) as caught:
+        plan_of(f"failover:(tcp://x)?{option}")
+    assert str(caught.value).startswith(f"DMQ9051: failover: '{name}' is '{value}', but must be a ")
+
+
+def test_every_default_is_within_its_bounds() -> None:
+    for options in (ClientOptions(), PrefetchPolicy(), RedeliveryPolicy(), WireFormatOptions(), FailoverOptions()):
+        for name, kind in kinds_of(options).items():
+            if kind in (int, float):
+                least, most = bounds_of(name)
+                assert least <= getattr(options, name) <= most, name
 
 
 def test_destinations_by_name() -> None:
@@ -114,7 +181,7 @@ def test_a_destination_s_options_are_its_consumers_and_no_part_of_its_name() -> 
     [
         ("orders?consumer.exclusiv=true", "DMQ9050: destination orders: there is no option 'consumer.exclusiv'; did"),
         ("orders?consumer.priority=high", "DMQ9051: destination orders: 'consumer.priority' is 'high'"),
-        ("orders?consumer.priority=200", "DMQ9051: destination orders: 'consumer.priority' is '200', but must be a n"),
+        ("orders?consumer.priority=200", "DMQ9051: destination orders: 'consumer.priority' is '200', but must be a w"),
         ("orders?consumer.prefetchSize=-1", "DMQ9051: destination orders: 'consumer.prefetchSize' is '-1', but must"),
         (
             "orders?producer.windowSiz=1",

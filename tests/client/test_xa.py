@@ -204,8 +204,7 @@ def test_what_another_connection_has_rolled_back_is_delivered_again_here(
 @pytest.mark.parametrize("committed", [True, False])
 async def test_a_consumer_that_was_closed_in_a_branch_ends_when_another_connection_ends_it(committed: bool) -> None:
     with BrokerFixture(ports=False) as kit:
-        login = {"user": kit.user, "password": kit.password}
-        async with connect_async(kit.vm_url, **login) as ours, connect_async(kit.vm_url, **login) as theirs:
+        async with kit.connect_async() as ours, kit.connect_async() as theirs:
             await ours.send("orders", "a")
             xid = new_xid("closing")
             session = await ours.create_xa_session()

@@ -24,6 +24,7 @@ from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable, message_of
+from delosmq.client.options.arguments import demand_function, demand_name
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.replies import ReplyQueue
@@ -152,12 +153,14 @@ class AsyncConnection(AsyncCloseable):
             InvalidDestinationError: DMQ9021, there is none.
         """
         self._check()
+        demand_name("name", name)
         await self._link.answer(self._link.machine.unsubscribe(name))
 
     def set_exception_listener(self, listener: ErrorListener | None) -> None:
         """Sets who hears of messages and acknowledgements that were refused and needed no answer, and why the
         connection was lost."""
         self._check()
+        demand_function("listener", listener)
         self._error_listeners[:] = [] if listener is None else [listener]
         if listener is not None and self._reporting is None:
             self._reporting = self._link.loop.create_task(_report(self._link, self._error_listeners))
@@ -226,6 +229,8 @@ class AsyncConnection(AsyncCloseable):
         Raises:
             IllegalStateError: DMQ9071, the request wants none.
         """
+        if not isinstance(request, JmsMessage):
+            raise errors.wrong_argument("request", type(request), "a message that was received")
         if request.reply_to is None:
             raise errors.no_reply_to(request.message_id)
         made = message_of(message)

@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import logging
-import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final
@@ -14,6 +13,7 @@ from delosmq.client.destinations import JmsDestination
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, received
 from delosmq.client.one_caller import OneCaller
+from delosmq.client.options.arguments import demand_function, demand_timeout
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.consumer import NO_WAIT, OpenWireConsumer, check_listener
@@ -117,8 +117,7 @@ class AsyncConsumer(AsyncCloseable):
         self._machine.check_delivers()
         if self._session.has_listener:
             raise errors.has_listener()
-        if timeout_s is not None and not 0 <= timeout_s < math.inf:
-            raise errors.wrong_timeout(timeout_s)
+        demand_timeout(timeout_s)
         self._at_once += 1
         if self._at_once >= _MOST_AT_ONCE:
             # Messages that are there are had without waiting, and others in this loop would have no turn.
@@ -247,6 +246,7 @@ class AsyncConsumer(AsyncCloseable):
             self._machine.waiter = self._arrived
             self._session.unlisten(self)
             return
+        demand_function("listener", listener)
         check_listener(self._machine)
         if self._machine.listens:
             raise errors.listener_set()

@@ -12,6 +12,7 @@ from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import DEFAULT_PRIORITY, Sendable, command_of, message_of, note_sent, with_delay
 from delosmq.client.one_caller import OneCaller, by_listener
+from delosmq.client.options.arguments import MOST_MS, demand_flag, demand_function, demand_number
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
@@ -124,12 +125,14 @@ class AsyncProducer(AsyncCloseable):
         """
         self._check()
         target = self._target(destination)
+        persistent = self.persistent if persistent is None else persistent
         priority = self.priority if priority is None else priority
-        if not 0 <= priority <= _HIGHEST_PRIORITY:
-            raise errors.wrong_argument("priority", priority, f"a number from 0 to {_HIGHEST_PRIORITY}")
         life_ms = self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms
-        if life_ms < 0 or delay_ms < 0:
-            raise errors.wrong_argument("time_to_live_ms or delay_ms", min(life_ms, delay_ms), "0 or more")
+        demand_flag("persistent", persistent)
+        demand_number("priority", priority, _HIGHEST_PRIORITY)
+        demand_number("time_to_live_ms", life_ms, MOST_MS)
+        demand_number("delay_ms", delay_ms, MOST_MS)
+        demand_function("on_completion", on_completion)
         made = message_of(message, properties)
         if delay_ms:
             with_delay(made, delay_ms)
@@ -143,7 +146,7 @@ class AsyncProducer(AsyncCloseable):
         request = self._machine.send(
             command,
             wire,
-            persistent=self.persistent if persistent is None else persistent,
+            persistent=persistent,
             priority=priority,
             time_to_live_ms=life_ms,
             confirmed=on_completion is not None,

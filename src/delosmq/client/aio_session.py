@@ -10,6 +10,7 @@ from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.client.one_caller import by_listener
+from delosmq.client.options.arguments import demand_flag, demand_kind, demand_name, demand_text
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.options import ProducerOptions
@@ -102,6 +103,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             IllegalStateError: DMQ9018, a consumer of it is left.
         """
         self.check()
+        demand_kind("destination", destination, JmsDestination, "a temporary JmsDestination of this connection")
         wire = destination.wire()
         machine = self._link.machine
         if any(session.consumes_from(wire) for session in machine.sessions.values()):
@@ -157,6 +159,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         Raises:
             IllegalStateError: DMQ9004, the connection was given no client id.
         """
+        demand_name("name", name)
         if not self._link.machine.has_client_id:
             raise machine_errors.no_client_id(name)
         return await self._create_consumer(named(topic, topic=True), selector, name=name, no_local=no_local)
@@ -176,6 +179,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
     async def create_browser(self, queue: Named, selector: str = "") -> "AsyncBrowser":
         """Looks at what a queue holds, oldest first, without taking it."""
         destination = named(queue)
+        _check_selector(selector)
         return AsyncBrowser(destination, selector, lambda: self._create_consumer(destination, selector, browser=True))
 
     async def _create_consumer(
@@ -188,7 +192,8 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         browser: bool = False,
     ) -> "AsyncConsumer":
         self.check()
-        errors.demand_text("selector", selector, "a str, empty for all messages")
+        _check_selector(selector)
+        demand_flag("no_local", no_local)
         wire = destination.wire()
         if destination.is_temporary and not self._link.machine.temporaries.is_ours(wire):
             raise machine_errors.foreign_temporary(str(destination))
@@ -327,3 +332,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             await self.complete_sends()
         if self._link.error is None:
             await asyncio.shield(self._link.answer(self._link.machine.close_session(self._machine)))
+
+
+def _check_selector(selector: object) -> None:
+    demand_text("selector", selector, "a str, empty for all messages")

@@ -19,6 +19,7 @@ from delosmq.client.aio_producer import SendOptions
 from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.session import ClientSession, in_listener
@@ -132,6 +133,7 @@ class ClientConnection(Closeable):
         if listener is None:
             self._call(lambda: self._inner.set_exception_listener(None))
             return
+        demand_plain_function("listener", listener)
         loop = self._thread.loop
 
         async def tell(error: ClientError) -> None:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from delosmq.client.errors import demand_text, wrong_destination, wrong_option, wrong_option_value
+from delosmq.client.errors import wrong_destination, wrong_option
+from delosmq.client.options.arguments import demand_text
 from delosmq.client.options.option_texts import filled, nearest, parameters, written
 from delosmq.sessions.openwire.client.options import (
     DESTINATION_KINDS,
@@ -15,13 +16,6 @@ from delosmq.wire.openwire.structures import QUALIFIERS, QUEUE, TEMP_TOPIC, TOPI
 
 _CONSUMER: Final = "consumer."
 _PRODUCER: Final = "producer."
-_BOUNDS: Final = {
-    "consumer.prefetchSize": (0, 2**31 - 1),
-    "consumer.priority": (-128, 127),
-    "consumer.maximumPendingMessageLimit": (-1, 2**31 - 1),
-    "producer.windowSize": (0, 2**31 - 1),
-}
-"""The least and the most of each; a priority is a byte, the others are an int of Java."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +57,7 @@ def named(destination: Named, *, topic: bool = False) -> JmsDestination:
         ClientOptionError: DMQ9050, DMQ9051, DMQ9055, DMQ9056.
     """
     if isinstance(destination, JmsDestination):
+        demand_text("name", destination.name)
         return destination
     demand_text("destination", destination, "a str such as 'orders', or a JmsDestination")
     address, _, query = destination.strip().partition("?")
@@ -87,9 +82,6 @@ def _options(where: str, query: str) -> tuple[DestinationOptions, ProducerOption
     of_consumers = {name: text for name, text in texts.items() if name not in of_producers}
     consumer = filled(DestinationOptions(), of_consumers, _CONSUMER, where, DESTINATION_KINDS)
     producer = filled(ProducerOptions(), of_producers, _PRODUCER, where, PRODUCER_KINDS)
-    for name, (least, most) in _BOUNDS.items():
-        if name in texts and not least <= int(texts[name]) <= most:
-            raise wrong_option_value(where, name, texts[name], f"a number from {least} to {most}")
     return consumer, producer
 
 

@@ -40,23 +40,7 @@ def wrong_destination(name: str, why: str) -> ClientOptionError:
 
 
 def wrong_argument(name: str, value: object, wanted: str) -> ClientOptionError:
-    return ClientOptionError("DMQ9056", f"{name} is {value!r}, but must be {wanted}.")
-
-
-def demand_text(name: str, value: object, wanted: str) -> None:
-    """
-    Args:
-        value: not shown, as it may be a password.
-
-    Raises:
-        ClientOptionError: DMQ9056, it is no text.
-    """
-    if not isinstance(value, str):
-        raise wrong_argument(name, type(value), wanted)
-
-
-def wrong_timeout(value: float) -> ClientOptionError:
-    return wrong_argument("timeout_s", value, "None, which waits for ever, or a finite number, 0 or more")
+    return ClientOptionError("DMQ9056", f"{name} is {value!r:.100}, but must be {wanted}.")
 
 
 def no_shared_subscriptions(topic: str, name: str) -> UnsupportedOperationError:

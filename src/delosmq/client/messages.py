@@ -6,7 +6,8 @@ from struct import Struct
 from typing import Any, Final
 
 from delosmq.client.destinations import JmsDestination, Named, named, of_wire
-from delosmq.client.errors import unreadable, wrong_kind, wrong_value
+from delosmq.client.errors import unreadable, wrong_argument, wrong_kind, wrong_value
+from delosmq.client.options.arguments import MOST_INT, demand_entries, demand_number, demand_text
 from delosmq.client.values import Content, Int, Long, PropertyContent, typed, untyped
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.bodies import inflate
@@ -57,7 +58,7 @@ class JmsMessage:
         group_id: str | None = None,
         group_sequence: int = 0,
     ) -> None:
-        self.properties: dict[str, Any] = dict(properties or {})
+        self.properties: dict[str, Any] = {} if properties is None else _entries("properties", properties)
         self.correlation_id = correlation_id
         self.reply_to: JmsDestination | None = None if reply_to is None else named(reply_to)
         self.type = type
@@ -127,6 +128,7 @@ class TextMessage(JmsMessage):
 
     def __init__(self, text: str = "", **headers: Any) -> None:
         super().__init__(**headers)
+        demand_text("text", text)
         self._text: str | None = text
         self._encoded: bytes | None = None
 
@@ -163,6 +165,8 @@ class BytesMessage(JmsMessage):
 
     def __init__(self, body: bytes | bytearray | memoryview = b"", **headers: Any) -> None:
         super().__init__(**headers)
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise wrong_argument("body", type(body), "bytes")
         self._body: bytes = bytes(body)
 
     @property
@@ -192,7 +196,7 @@ class MapMessage(JmsMessage):
 
     def __init__(self, body: Mapping[str, Content] | None = None, **headers: Any) -> None:
         super().__init__(**headers)
-        self._entries: dict[str, Any] | None = dict(body or {})
+        self._entries: dict[str, Any] | None = {} if body is None else _entries("body", body)
         self._encoded: bytes | None = None
 
     @property
@@ -224,6 +228,9 @@ class StreamMessage(JmsMessage):
 
     def __init__(self, body: Sequence[Content] = (), **headers: Any) -> None:
         super().__init__(**headers)
+        whole: object = body
+        if not isinstance(whole, Sequence) or isinstance(whole, str | bytes | bytearray | memoryview):
+            raise wrong_argument("body", type(whole), "a list or tuple of values")
         self._values: list[Any] | None = list(body)
         self._encoded: bytes = b""
 
@@ -260,7 +267,8 @@ def message_of(body: Sendable, properties: Mapping[str, PropertyContent] | None 
         MessageFormatError: DMQ9060, JMS has no message for it.
     """
     if isinstance(body, JmsMessage):
-        body.properties.update(properties or {})
+        if properties is not None:
+            body.properties.update(_entries("properties", properties))
         return body
     if isinstance(body, str):
         return TextMessage(body, properties=properties)
@@ -282,19 +290,21 @@ def command_of(message: JmsMessage, *, compresses: bool) -> MessageCommand:
         MessageFormatError: DMQ9060, a property or a part of the body has no type in JMS.
     """
     command = MessageCommand(message.CODE)
+    properties = _entries("properties", message.properties)
     content = message._content()
     if content is not None and compresses:
         length = _I32.pack(len(content)) if message.CODE == BYTES_MESSAGE else b""
         content = length + zlib.compress(content)
         command.compressed = True
     command.content = content
-    entries = {checked_name(name): typed(name, each, nested=False) for name, each in message.properties.items()}
+    entries = {checked_name(name): typed(name, each, nested=False) for name, each in properties.items()}
     command.marshalled_properties = encode_map(entries) if entries else None
     command.correlation_id = _fitting("correlation_id", message.correlation_id)
     command.type = _fitting("type", message.type)
     command.group_id = _fitting("group_id", message.group_id)
+    demand_number("group_sequence", message.group_sequence, MOST_INT, -MOST_INT - 1)
     command.group_sequence = message.group_sequence
-    command.reply_to = None if message.reply_to is None else message.reply_to.wire()
+    command.reply_to = None if message.reply_to is None else named(message.reply_to).wire()
     return command
 
 
@@ -342,8 +352,16 @@ def checked_name(name: object) -> str:
     return name
 
 
+def _entries(name: str, entries: Mapping[str, Any]) -> dict[str, Any]:
+    demand_entries(name, entries)
+    return dict(entries)
+
+
 def _fitting(name: str, text: str | None) -> str | None:
-    if text is not None and len(text) > LONGEST_BYTES // 3 and len(encode_text(text)) > LONGEST_BYTES:
+    if text is None:
+        return None
+    demand_text(name, text)
+    if len(text) > LONGEST_BYTES // 3 and len(encode_text(text)) > LONGEST_BYTES:
         raise wrong_value(name, f"it has more than {LONGEST_BYTES} bytes")
     return text
 

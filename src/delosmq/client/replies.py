@@ -1,15 +1,15 @@
 """Requests and their replies: one temporary queue for all replies to a connection, told apart by correlation id."""
 
 import asyncio
-import math
 from itertools import count
 from typing import Self
 
 from delosmq.client.aio_producer import AsyncProducer
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.destinations import JmsDestination
-from delosmq.client.errors import not_replied, wrong_timeout
+from delosmq.client.errors import not_replied
 from delosmq.client.messages import JmsMessage
+from delosmq.client.options.arguments import demand_timeout
 
 
 class ReplyQueue:
@@ -46,8 +46,7 @@ class ReplyQueue:
             ClientOptionError: DMQ9056, the timeout is none.
             TimedOutError: DMQ9070.
         """
-        if timeout_s is not None and not 0 <= timeout_s < math.inf:
-            raise wrong_timeout(timeout_s)
+        demand_timeout(timeout_s)
         if request.correlation_id is None:
             request.correlation_id = f"{self._queue.name}:{next(self._numbers)}"
         request.reply_to = self._queue

@@ -15,6 +15,7 @@ from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.errors import used_by_two
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.ordered_calls import OrderedCalls
 from delosmq.sessions.client_errors import ClientError, IllegalStateError
@@ -309,6 +310,7 @@ class MessageProducer(Closeable):
         """
         if on_completion is None:
             return self._session.run(self._inner.send(message, destination=destination, **options))
+        demand_plain_function("on_completion", on_completion)
         loop, threads = self._thread.loop, self._session.listener_thread()
 
         async def tell(message_id: str, error: ClientError | None) -> None:
@@ -401,6 +403,7 @@ class MessageConsumer(Closeable):
         if listener is None:
             self._session.run(self._inner.set_listener(None))
             return
+        demand_plain_function("listener", listener)
         loop = self._thread.loop
         threads = self._session.listener_thread()
 

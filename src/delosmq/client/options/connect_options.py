@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypedDict
 
-from delosmq.client.errors import demand_text
+from delosmq.client.options.arguments import demand_kind, demand_text
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.client.options.urls import ConnectionPlan, plan_of
 from delosmq.sessions.openwire.client.options import RedeliveryPolicy
@@ -44,8 +44,11 @@ def plan_for(
         ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056.
     """
     plan = plan_of(url)
-    for name, text in (("user", user), ("password", password), ("client_id", client_id)):
-        demand_text(name, text or "", "a str")
+    texts: dict[str, object] = {"user": user, "password": password, "client_id": client_id}
+    for name, text in texts.items():
+        if text is not None:  # as of a variable of the environment that is not set
+            demand_text(name, text)
+    demand_kind("ssl_context", ssl_context, ssl.SSLContext | None, "an ssl.SSLContext")
     options = replace(plan.options, client_id=client_id) if client_id else plan.options
     return replace(
         plan,

@@ -1,11 +1,14 @@
 """Options as they stand in URLs: ``name=value`` by the names of the Java client, read into dataclasses."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
 from delosmq.client.errors import wrong_option, wrong_option_value
+from delosmq.client.options.arguments import MOST_INT, MOST_MS, bounds_in_words
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION, OLDEST_VERSION
 
 T = TypeVar("T")
 
@@ -15,6 +18,36 @@ _SPECIAL: Final = {
     "priority_uris": "priorityURIs",
     "update_uris_supported": "updateURIsSupported",
 }
+_UNLIMITED: Final = (-1, MOST_INT)
+_PREFETCH: Final = (0, 32767)
+_BOUNDS: Final[dict[str, tuple[int, int]]] = {
+    "maximum_redeliveries": _UNLIMITED,
+    "maximum_redelivery_delay_ms": (-1, MOST_MS),
+    "max_reconnect_attempts": _UNLIMITED,
+    "startup_max_reconnect_attempts": _UNLIMITED,
+    "warn_after_reconnect_attempts": _UNLIMITED,
+    "timeout_ms": (-1, MOST_MS),
+    "maximum_pending_message_limit": _UNLIMITED,
+    "queue_prefetch": _PREFETCH,
+    "queue_browser_prefetch": _PREFETCH,
+    "topic_prefetch": _PREFETCH,
+    "durable_topic_prefetch": _PREFETCH,
+    "optimize_durable_topic_prefetch": _PREFETCH,
+    "priority": (-128, 127),
+    "producer_window_size_bytes": (0, MOST_INT),
+    "window_size_bytes": (0, MOST_INT),
+    "version": (OLDEST_VERSION, NEWEST_VERSION),
+    "max_frame_size_bytes": (1, MOST_MS),
+    "backup_pool_size": (1, MOST_INT),
+}
+"""The least and the most of a field. All others are 0 or more: an int of Java, or a long where they have a unit.
+
+Source: the setters of the Java client, ActiveMQPrefetchPolicy.MAX_PREFETCH_SIZE, a priority of one byte."""
+
+
+def bounds_of(name: str) -> tuple[int, int]:
+    """The least and the most that a field may be."""
+    return _BOUNDS.get(name) or (0, MOST_MS if name.endswith(_UNITS) else MOST_INT)
 
 
 def parameters(where: str, query: str) -> dict[str, str]:
@@ -66,21 +99,25 @@ def filled(options: T, texts: dict[str, str], prefix: str, where: str, kinds: di
     for name, text in texts.items():
         if name not in known:
             raise wrong_option(where, name, nearest(name, known))
-        changes[known[name]] = parsed(where, name, text, kinds[known[name]])
+        changes[known[name]] = parsed(where, name, text, known[name], kinds[known[name]])
     return replace(options, **changes)  # type: ignore[type-var]
 
 
-def parsed(where: str, name: str, text: str, kind: type) -> object:
-    """A text as a value of the type ``kind``."""
+def parsed(where: str, name: str, text: str, field: str, kind: type) -> object:
+    """A text as what a field of the type ``kind`` may be."""
     if kind is bool:
         if text.lower() not in ("true", "false"):
             raise wrong_option_value(where, name, text, "true or false")
         return text.lower() == "true"
     if kind is int or kind is float:
+        least, most = bounds_of(field)
         try:
-            return kind(text)
+            number: float = kind(text)
         except ValueError:
-            raise wrong_option_value(where, name, text, "a whole number" if kind is int else "a number") from None
+            number = math.nan
+        if not least <= number <= most:
+            raise wrong_option_value(where, name, text, bounds_in_words(least, most, whole=kind is int))
+        return number
     return text
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from delosmq.client.errors import wrong_argument, wrong_destination
+from delosmq.client.options.arguments import demand_entries, demand_number, demand_text
+from delosmq.client.options.option_texts import bounds_of, kinds_of
 from delosmq.sessions.openwire.client.options import RedeliveryPolicy
 from delosmq.wire.openwire.structures import Destination, destination_of
 
@@ -29,9 +31,10 @@ class RedeliveryPolicies:
         self._otherwise = otherwise
         self._literal: dict[str, RedeliveryPolicy] = {}
         with_wildcards: list[tuple[Destination, RedeliveryPolicy]] = []
+        demand_entries("redelivery_policies", by_destination)
         for name, policy in by_destination.items():
-            if not isinstance(policy, RedeliveryPolicy):
-                raise wrong_argument(f"redelivery_policies['{name}']", policy, "a RedeliveryPolicy")
+            demand_text("destination", name)
+            _check(f"redelivery_policies['{name}']", policy)
             destination = destination_of(name.strip())
             if not destination.name:
                 raise wrong_destination(name, "it has no name; write a name, such as 'orders' or 'orders.>'.")
@@ -56,6 +59,15 @@ class RedeliveryPolicies:
             return own
         name, wanted = destination.name, destination.code
         return next((policy for code, matches, policy in self._patterns if code == wanted and matches(name)), None)
+
+
+def _check(name: str, policy: object) -> None:
+    if not isinstance(policy, RedeliveryPolicy):
+        raise wrong_argument(name, policy, "a RedeliveryPolicy")
+    for field, kind in kinds_of(RedeliveryPolicy()).items():
+        if kind is not bool:
+            least, most = bounds_of(field)
+            demand_number(f"{name}.{field}", getattr(policy, field), most, least, kind)
 
 
 def _patterns(

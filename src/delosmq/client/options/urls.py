@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from delosmq.client.errors import demand_text, wrong_option, wrong_option_value, wrong_url
-from delosmq.client.options.option_texts import filled, kinds_of, names, nearest, parameters, parsed, written
+from delosmq.client.errors import wrong_option, wrong_url
+from delosmq.client.options.arguments import demand_text
+from delosmq.client.options.option_texts import filled, names, nearest, parameters, parsed
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.sessions.client_errors import ClientOptionError
 from delosmq.sessions.openwire.client.options import (
@@ -22,7 +23,6 @@ from delosmq.sessions.openwire.client.options import (
 DEFAULT_PORTS: Final = {"tcp": 61616, "ssl": 61617}
 LOCAL: Final = "vm"
 """The scheme of brokers in this process."""
-MAX_PREFETCH: Final = 32767
 
 _LOG: Final = logging.getLogger("delosmq.client")
 _JMS: Final = "jms."
@@ -205,11 +205,9 @@ def _failover_plan(url: str) -> ConnectionPlan:
         address, of_one = _address_of(one)
         addresses.append(address)
         texts.update(of_one)
-    texts.update(parameters(_FAILOVER, query.removeprefix("?")))
+    texts.update(parameters("failover", query.removeprefix("?")))
     own = names(FailoverOptions(), "")
-    failover = filled(FailoverOptions(), {name: texts.pop(name) for name in own if name in texts}, "", _FAILOVER)
-    if failover.backup_pool_size < 1:
-        raise wrong_option_value(_FAILOVER, "backupPoolSize", str(failover.backup_pool_size), "a number from 1")
+    failover = filled(FailoverOptions(), {name: texts.pop(name) for name in own if name in texts}, "", "failover")
     priority = [_address_of(one.strip())[0] for one in failover.priority_uris.split(",") if one.strip()]
     failover = replace(
         failover,
@@ -279,20 +277,14 @@ def _options(shown: str, texts: dict[str, str]) -> ClientOptions:
     prefetch = PrefetchPolicy()
     for name, text in texts.items():
         if name == _ALL:
-            number = parsed(shown, name, text, int)
+            number = parsed(shown, name, text, "queue_prefetch", int)
             assert isinstance(number, int)  # by its kind
             prefetch = PrefetchPolicy(number, number, number, number, number)
             continue
         sorted_out[next(prefix for prefix in sorted_out if name.startswith(prefix))][name] = text
-    prefetch = filled(prefetch, sorted_out[_PREFETCH], _PREFETCH, shown)
-    for name in kinds_of(prefetch):
-        number = getattr(prefetch, name)
-        if not 0 <= number <= MAX_PREFETCH and name.endswith("_prefetch"):
-            wanted = f"a number from 0 to {MAX_PREFETCH}"
-            raise wrong_option_value(shown, _PREFETCH + written(name), str(number), wanted)
     return replace(
         filled(ClientOptions(), sorted_out[_JMS], _JMS, shown),
-        prefetch_policy=prefetch,
+        prefetch_policy=filled(prefetch, sorted_out[_PREFETCH], _PREFETCH, shown),
         redelivery_policy=filled(RedeliveryPolicy(), sorted_out[_REDELIVERY], _REDELIVERY, shown),
         wire_format=filled(WireFormatOptions(), sorted_out[_WIRE_FORMAT], _WIRE_FORMAT, shown),
     )
