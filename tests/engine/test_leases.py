@@ -134,7 +134,7 @@ def test_one_message_larger_than_max_bytes_makes_a_lease():
 def test_the_size_of_a_lease_is_that_of_the_encoded_messages():
     lease = Reader(bench_with("aaaa bb")).next(0)
     assert lease is not None
-    assert lease.size_bytes == 6
+    assert lease.rows.size_bytes == 6
 
 
 def test_until_takes_nothing_newer():
@@ -258,8 +258,8 @@ def test_a_lease_knows_its_lowest_sequence_and_oldest_message():
     bench.send("q", "b", priority=9)
     lease = Reader(bench).next(0)
     assert lease is not None
-    assert (lease.first_sequence - 1, lease.last_sequence) == (lease.lowest_sequence, lease.lowest_sequence)
-    assert lease.oldest_ms == before
+    assert (lease.first_sequence - 1, lease.last_sequence) == (lease.rows.lowest_sequence, lease.rows.lowest_sequence)
+    assert lease.rows.oldest_ms == before
 
 
 # -- acknowledging ------------------------------------------------------------------------------------------------
@@ -664,7 +664,7 @@ def test_a_lease_is_the_same_after_a_restart():
     lease = again.next(0)
     assert lease is not None
     assert before is not None
-    assert (words(lease), lease.size_bytes) == ("high a b", before.size_bytes)
+    assert (words(lease), lease.rows.size_bytes) == ("high a b", before.rows.size_bytes)
     assert [slot.delivery_count for slot in lease.slots] == [1, 1, 1]
     assert again.bench.pending("q") == "c"
     assert again.bench.broker.queues["q"].delivering.count == 3

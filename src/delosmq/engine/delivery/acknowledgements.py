@@ -169,16 +169,13 @@ class Acknowledgements:
         cause: str = "",
     ) -> None:
         how = POISON if poison else DELAYED
-        self.give_back(
-            queue, consumer, newest_first, NONE_UNSEEN, how=how, count_deliveries=count_delivery, poison_cause=cause
-        )
+        self.give_back(queue, consumer, newest_first, how=how, count_deliveries=count_delivery, poison_cause=cause)
 
     def give_back(
         self,
         queue: Queue,
         consumer: Holder,
         newest_first: list[Slot],
-        unseen: set[int] | frozenset[int],
         *,
         how: int = AT_ONCE,
         count_deliveries: bool = True,
@@ -189,7 +186,7 @@ class Acknowledgements:
             queue,
             consumer,
             array("q", [slot.sequence for slot in reversed(newest_first)]),
-            unseen,
+            NONE_UNSEEN,
             how=how,
             count_deliveries=count_deliveries,
             poison_cause=poison_cause,

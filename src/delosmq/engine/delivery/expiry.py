@@ -23,9 +23,9 @@ from delosmq.engine.log.records import EXPIRED
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.copies import MovedCopies, as_classic
 from delosmq.engine.routing.dropped import EXPIRY_ADDRESS
-from delosmq.engine.routing.expiry_times import FAR, DueListener
+from delosmq.engine.routing.expiry_times import FAR
 from delosmq.engine.routing.held_messages import EXPIRED as HELD_EXPIRED
-from delosmq.engine.routing.held_messages import HeldMessages, Mover, held_count
+from delosmq.engine.routing.held_messages import HeldMessages, held_count
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Message
@@ -55,7 +55,7 @@ class Expiry(BeforeDelivery):
 
     def __init__(self, parts: EngineParts, copies: MovedCopies, held: HeldMessages) -> None:
         self._held = held
-        held.movers[HELD_EXPIRED] = HeldExpired(self)
+        held.movers[HELD_EXPIRED] = (self.may_expire, self.expire_held)
         self._log = parts.log
         self._clock = parts.clock
         self._timers = parts.timers
@@ -164,19 +164,6 @@ class Expiry(BeforeDelivery):
         self._events.message_expired(queue.name, slot, moved_to)
 
 
-class HeldExpired(Mover):
-    """Expired messages that wait for a queue of the expiry address."""
-
-    def __init__(self, expiry: Expiry) -> None:
-        self._expiry = expiry
-
-    def may_move(self, queue: Queue) -> bool:
-        return self._expiry.may_expire(queue)
-
-    def move(self, queue: Queue, slot: Slot) -> bool:
-        return self._expiry.expire_held(queue, slot)
-
-
 def _was_moved_here(queue: Queue, message: Message, expiry_address: str) -> bool:
     """Whether the life of a dead letter (``dead-letter-expiry-delay``) ends where it would be moved to."""
     annotations = message.annotations
@@ -216,7 +203,7 @@ class ExpiryScan(Timer):
         """Makes the first appointments."""
         if self._period_ms > 0:
             self._timers.at(self._clock.monotonic_ns() + self._period_ms * NS_PER_MS, self)
-            self._times.listener = _ExpiryDue(self)
+            self._times.when_due = self.due
             self._plan()
 
     def on_timer(self, now: MonotonicNs) -> None:
@@ -302,16 +289,6 @@ class ExpiryScan(Timer):
                 at_ms = queue.next_expiry_ms
                 earliest_ms = min(earliest_ms, at_ms if at_ms else now_ms + UNKNOWN_AGAIN_MS)
         self._times.note(earliest_ms)
-
-
-class _ExpiryDue(DueListener):
-    """Starts an early walk."""
-
-    def __init__(self, scan: ExpiryScan) -> None:
-        self._scan = scan
-
-    def due(self) -> None:
-        self._scan.due()
 
 
 def _leave_hint(queue: Queue, earliest_ms: int) -> None:

@@ -50,21 +50,6 @@ class Lease:
         self.slots: list[Slot] = rows.slots
 
     @property
-    def size_bytes(self) -> int:
-        """Of the encoded messages."""
-        return self.rows.size_bytes
-
-    @property
-    def lowest_sequence(self) -> int:
-        """Over all rows; those of a high priority come first whatever their sequence."""
-        return self.rows.lowest_sequence
-
-    @property
-    def oldest_ms(self) -> int:
-        """When the oldest message was sent."""
-        return self.rows.oldest_ms
-
-    @property
     def first_sequence(self) -> int:
         return self.slots[0].sequence
 

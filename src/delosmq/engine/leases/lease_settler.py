@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from delosmq.engine.base.jobs import NEXT_TICK, Jobs, PhasedJob
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.acknowledgements import NONE_UNSEEN, Acknowledgements
+from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.log.log import Log
@@ -94,5 +94,5 @@ class LeaseSettler:
                 queue.settle(slot, group)
             self._removals.remove(queue, newest_first, PURGED)
         else:
-            self._acks.give_back(queue, group, newest_first, NONE_UNSEEN)
+            self._acks.give_back(queue, group, newest_first)
         self._log.close()

@@ -79,7 +79,7 @@ class Retroactive(QueueListener):
         if first == 0:
             work.take_all(address, self._parts.bindings if address.wild else None)
         elif address.history is not None:
-            work.take_rest(address.history)
+            work.take(address.history)
         self._go_on(work, PhasedJob(self._parts.jobs, work.phases()), queue)
 
     def give_retained(self, work: "_Fill", queue: Queue, retained: Queue) -> bool:
@@ -201,7 +201,7 @@ class _Fill:
 
     def take_last(self, history: Queue, count: int) -> None:
         """The last ``count`` messages of what one address keeps."""
-        cursor = self._take(history)
+        cursor = self.take(history)
         self.first = 1
         before: Slot | None = None
         for level in history.pending.levels():
@@ -231,10 +231,6 @@ class _Fill:
     def record(self) -> None:
         """With what it says: whatever takes messages out of the queue, a restart gives them no second time."""
         self._retroactive.note(self._queue, self.first, self._last, self.copied)
-
-    def take_rest(self, history: Queue) -> None:
-        """What one address keeps."""
-        self._take(history)
 
     def phases(self) -> Iterator[int]:
         """Looks for addresses, refers to what they keep, then copies; each slice has room for some of that."""
@@ -268,7 +264,7 @@ class _Fill:
 
     def _take_from(self, address: Address) -> None:
         if address.history is not None:
-            self._take(address.history)
+            self.take(address.history)
         retained = address.retained
         slot = None if retained is None else retained.pending.head()
         if retained is None or slot is None or address.name in self._copied_from:
@@ -277,7 +273,8 @@ class _Fill:
             heappush(self._uncopied, (int(slot.sequence), len(self._retained)))
             self._retained.append(retained)
 
-    def _take(self, history: Queue) -> Cursor:
+    def take(self, history: Queue) -> Cursor:
+        """What one address keeps."""
         cursor = history.pending.cursor()
         heappush(self._next, (0, len(self._cursors)))
         self._histories.append(history)

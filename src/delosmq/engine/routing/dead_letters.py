@@ -14,7 +14,7 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.copies import MovedCopies, as_classic
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.routing.held_messages import DEAD, HeldMessages, Mover
+from delosmq.engine.routing.held_messages import DEAD, HeldMessages
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
@@ -29,7 +29,7 @@ class DeadLetters:
     def __init__(self, parts: EngineParts, copies: MovedCopies, held: HeldMessages) -> None:
         self._log = parts.log
         self._held = held
-        held.movers[DEAD] = HeldDeadLetters(self)
+        held.movers[DEAD] = (self.may_bury, self.bury_held)
         self._removals = parts.removals
         self._events = parts.events
         self._dropped = parts.dropped
@@ -160,16 +160,3 @@ class DeadLetters:
         message.annotations = annotations
         message.expires_at_ms = expires_at_ms
         return []
-
-
-class HeldDeadLetters(Mover):
-    """Those that wait for a queue of the dead-letter address."""
-
-    def __init__(self, dead_letters: DeadLetters) -> None:
-        self._dead_letters = dead_letters
-
-    def may_move(self, queue: Queue) -> bool:
-        return self._dead_letters.may_bury(queue)
-
-    def move(self, queue: Queue, slot: Slot) -> bool:
-        return self._dead_letters.bury_held(queue, slot)

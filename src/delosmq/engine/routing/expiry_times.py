@@ -1,9 +1,7 @@
 """When the next message expires, for queues small enough to be looked at then."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final
-
-from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
 from delosmq.model.ids import MonotonicNs
@@ -14,20 +12,11 @@ LEAST_GAP_NS: Final = 100 * NS_PER_MS
 """Between two looks, however many messages expire one after the other."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class DueListener(ABC):
-    """Looks for what has expired."""
-
-    @abstractmethod
-    def due(self) -> None:
-        """Something has expired, unless it is gone by now."""
-
-
 class ExpiryTimes(Timer):
     """Keeps the earliest time of all that it is told; O(1) in time and memory for each message with an expiry.
 
     Attributes:
-        listener: None before the start.
+        when_due: called when something has expired, which may be gone by now; None before the start.
     """
 
     def __init__(self, clock: Clock, timers: Timers) -> None:
@@ -36,11 +25,11 @@ class ExpiryTimes(Timer):
         self._planned_ms: int = FAR
         self._next_ns: int = FAR
         self._not_before_ns: int = 0
-        self.listener: DueListener | None = None
+        self.when_due: Callable[[], None] | None = None
 
     def note(self, expires_at_ms: int) -> None:
         """A message expires at that time (wall clock)."""
-        if expires_at_ms < self._planned_ms and self.listener is not None:
+        if expires_at_ms < self._planned_ms and self.when_due is not None:
             self._planned_ms = expires_at_ms
             self._arm(self._clock.monotonic_ns())
 
@@ -48,14 +37,14 @@ class ExpiryTimes(Timer):
         if now < self._next_ns:
             return  # an appointment that a shorter one has replaced
         self._next_ns = FAR
-        listener = self.listener
+        when_due = self.when_due
         if self._planned_ms > self._clock.wall_ms():
             if self._planned_ms < FAR:
                 self._arm(now)
-        elif listener is not None:
+        elif when_due is not None:
             self._planned_ms = FAR
             self._not_before_ns = now + LEAST_GAP_NS
-            listener.due()
+            when_due()
 
     def _arm(self, now: int) -> None:
         left_ns = max(0, self._planned_ms - self._clock.wall_ms()) * NS_PER_MS

@@ -4,11 +4,8 @@ They are beside the queue, among what is not due (`scheduled_slots`), with a due
 why they are held. It is recorded, so that they are held after a restart too.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
-
-from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.jobs import NEXT_TICK, PhasedJob
 from delosmq.engine.base.slots import Slot
@@ -28,27 +25,24 @@ MOVES_PER_SLICE: Final = 20
 """A copy takes 40 us in pure Python, and as long as that to find that there is no queue for it."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Mover(ABC):
-    """Moves what was held."""
-
-    @abstractmethod
-    def may_move(self, queue: Queue) -> bool:
-        """Whether there may be a queue now for what this one holds: False saves a look at each message."""
-
-    @abstractmethod
-    def move(self, queue: Queue, slot: Slot) -> bool:
-        """Moves a held slot, as a decision of its own. False when it can't be moved yet: nothing has changed then."""
+MayMove = Callable[[Queue], bool]
+"""Whether there may be a queue now for what this one holds: False saves a look at each message."""
+Move = Callable[[Queue, Slot], bool]
+"""Moves a held slot, as a decision of its own. False when it can't be moved yet: nothing has changed then."""
 
 
 class HeldMessages(Timer):
-    """What all queues hold, and when to look again."""
+    """What all queues hold, and when to look again.
+
+    Attributes:
+        movers: for DEAD and EXPIRED.
+    """
 
     def __init__(self, parts: EngineParts) -> None:
         self._parts = parts
         self._queues: dict[int, Queue] = {}
         self._waits: bool = False
-        self.movers: dict[int, Mover] = {}
+        self.movers: dict[int, tuple[MayMove, Move]] = {}
 
     def begin(self) -> None:
         """Finds what was held before the restart."""
@@ -90,6 +84,7 @@ class HeldMessages(Timer):
             queue = queues.pop()
             room -= 1
             for due_at_ms in (EXPIRED, DEAD):
+                _, move = self.movers[due_at_ms]
                 last: Slot | None = None
                 slot = self._next_of(queue, due_at_ms, last)
                 while slot is not None:
@@ -100,7 +95,7 @@ class HeldMessages(Timer):
                         continue
                     room -= 1
                     after = slot.next
-                    if not self.movers[due_at_ms].move(queue, slot):
+                    if not move(queue, slot):
                         last = slot
                     slot = after
             if held_count(queue) and not queue.deleted:
@@ -109,7 +104,8 @@ class HeldMessages(Timer):
     def _next_of(self, queue: Queue, due_at_ms: int, last: Slot | None) -> Slot | None:
         """The slot behind the last one that stayed. When that is gone, the rest has its turn at the next look."""
         bucket = queue.scheduled.due_at(due_at_ms)
-        if bucket is None or queue.deleted or not self.movers[due_at_ms].may_move(queue):
+        may_move, _ = self.movers[due_at_ms]
+        if bucket is None or queue.deleted or not may_move(queue):
             return None
         if last is None:
             return bucket.head

@@ -6,7 +6,7 @@ from typing import Final
 
 from delosmq.engine.base.jobs import NEXT_TICK, Job, Jobs
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.acknowledgements import DELAYED, NONE_UNSEEN, Acknowledgements
+from delosmq.engine.delivery.acknowledgements import DELAYED, Acknowledgements
 from delosmq.engine.log.records import PURGED, TRANSACTION, encode_discarded, encode_json
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
@@ -74,7 +74,7 @@ class RollbackSteps:
         while at < len(transaction.planned or transaction.sends):
             yield NEXT_TICK
             at = self.discard(transaction, at)
-        self.discard_ids(transaction)
+        self._duplicates.release_records(transaction.duplicate_ids)
         self.rolled_back(transaction)
 
     def _look_at_acks(
@@ -131,10 +131,6 @@ class RollbackSteps:
             self._log.close()
         return stop
 
-    def discard_ids(self, transaction: Transaction) -> None:
-        """Gives up the records of its duplicate ids."""
-        self._duplicates.release_records(transaction.duplicate_ids)
-
     def give_back(self, transaction: Transaction, queue: Queue, consumer: Holder, sequences: "array[int]") -> int:
         """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
         closes (RING-7); gives how many.
@@ -155,7 +151,7 @@ class RollbackSteps:
                 queue.settle(taken, consumer)
             self._removals.remove(queue, newest_first, PURGED)
         else:
-            self._acks.give_back(queue, consumer, newest_first, NONE_UNSEEN, how=DELAYED)
+            self._acks.give_back(queue, consumer, newest_first, how=DELAYED)
         self._log.close()
         return len(newest_first)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.api import Address, EngineBroker
-from delosmq.manage.control.pagination import Page, listing_notice
+from delosmq.manage.control.pagination import Page, listed, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import ROUTING_NAMES
@@ -61,14 +61,7 @@ class AddressControl:
 
     def names(self, login: Login, page: Page | None = None) -> list[str]:
         """Names of the addresses this login may view, in order, one more than a page holds if there are more."""
-        names = sorted(self._broker.addresses)
-        found: list[str] = []
-        for name in names if page is None else page.candidates(names):
-            if self._access.check(login.roles, name, VIEW):
-                found.append(name)
-                if page is not None and len(found) > page.limit:
-                    break
-        return found
+        return listed(self._broker.addresses, page, lambda name: self._access.check(login.roles, name, VIEW))
 
     def notice(self, login: Login) -> str:
         """Says so when this login may not view everything; "" when it may."""

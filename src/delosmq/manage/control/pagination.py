@@ -1,7 +1,9 @@
 """Lists in pages: by name, each page from where the last one ended."""
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from delosmq.model.wildcard import EVERYWHERE, SOMEWHERE
@@ -30,6 +32,14 @@ class Page:
         text = self.containing.casefold()
         rest = names[bisect_right(names, self.after) :] if self.after else names
         return [name for name in rest if text in name.casefold()] if text else rest
+
+
+def listed(names: Iterable[str], page: Page | None, may_view: Callable[[str], bool]) -> list[str]:
+    """Those that a login may view, in order: all, or one more than a page holds if there are more."""
+    ordered = sorted(names)
+    if page is None:
+        return [name for name in ordered if may_view(name)]
+    return list(islice((name for name in page.candidates(ordered) if may_view(name)), page.limit + 1))
 
 
 def listing_notice(access: AccessControl, login: Login) -> str:

@@ -161,7 +161,7 @@ def _lowest_held(broker: EngineBroker, queue: Queue) -> list[int]:
     for group in broker.leases.on_queue(queue):
         if group.building:
             held.append(group.draft.lowest_sequence)
-        held.extend(lease.lowest_sequence for lease in group.leases.values())
+        held.extend(lease.rows.lowest_sequence for lease in group.leases.values())
     for consumer in consumers_of(queue):
         first = consumer.in_delivery.head
         if consumer.held_count <= HELD_LOOKED_AT:

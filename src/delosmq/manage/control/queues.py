@@ -6,7 +6,7 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, Purge, Queue
 from delosmq.manage.control.browse import Browse
-from delosmq.manage.control.pagination import Page, listing_notice
+from delosmq.manage.control.pagination import Page, listed, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -43,14 +43,12 @@ class QueueControl:
     def names(self, login: Login, page: Page | None = None) -> list[str]:
         """Names of the queues this login may view, in order, one more than a page holds if there are more."""
         queues = self._broker.queues
-        found: list[str] = []
-        for name in sorted(queues) if page is None else page.candidates(sorted(queues)):
+
+        def may_view(name: str) -> bool:
             queue = queues[name]
-            if not queue.internal and self._access.check(login.roles, queue.address.name, VIEW):
-                found.append(name)
-                if page is not None and len(found) > page.limit:
-                    break
-        return found
+            return not queue.internal and self._access.check(login.roles, queue.address.name, VIEW)
+
+        return listed(queues, page, may_view)
 
     def notice(self, login: Login) -> str:
         """Says so when this login may not view everything; "" when it may."""

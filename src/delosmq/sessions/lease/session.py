@@ -47,7 +47,7 @@ class LeaseStep:
 
 def extent(lease: Lease) -> LeaseExtent:
     """A lease as readers see it."""
-    return LeaseExtent(lease.number, len(lease.slots), lease.size_bytes, lease.first_sequence, lease.last_sequence)
+    return LeaseExtent(lease.number, len(lease.slots), lease.rows.size_bytes, lease.first_sequence, lease.last_sequence)
 
 
 def nothing_new(after: int) -> LeaseExtent:
@@ -199,7 +199,7 @@ def group_stat(broker: EngineBroker, group: LeaseGroup) -> GroupStat:
     if head is not None:
         oldest_ms = min(oldest_ms, head.message.timestamp_ms)
     for lease in group.leases.values():
-        oldest_ms = min(oldest_ms, lease.oldest_ms)
+        oldest_ms = min(oldest_ms, lease.rows.oldest_ms)
     return GroupStat(
         group=group.name,
         queue=group.queue.name,
