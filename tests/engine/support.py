@@ -167,7 +167,7 @@ class Bench:
             due_at_ms=self.clock.wall_ms() + due_in_ms if due_in_ms else 0,
             expires_at_ms=self.clock.wall_ms() + expires_in_ms if expires_in_ms else 0,
         )
-        message.delayed = delayed
+        message.delay_ms = due_in_ms if delayed else 0
         return message
 
     def send(

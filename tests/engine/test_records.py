@@ -69,6 +69,7 @@ def test_a_message_without_new_fields_is_stored_as_ever() -> None:
 
 @given(
     due=U64,
+    delay=U64,
     group=NAMES,
     group_sequence=st.integers(-(2**63), 2**63 - 1),
     user=NAMES,
@@ -76,9 +77,16 @@ def test_a_message_without_new_fields_is_stored_as_ever() -> None:
     place=st.none() | st.tuples(U64, U64),
 )
 def test_every_section_comes_back(
-    due: int, group: str, group_sequence: int, user: str, queue_ids: list[int], place: tuple[int, int] | None
+    due: int,
+    delay: int,
+    group: str,
+    group_sequence: int,
+    user: str,
+    queue_ids: list[int],
+    place: tuple[int, int] | None,
 ) -> None:
     original = message(due_at_ms=due, group_id=group, group_sequence=group_sequence, user=user)
+    original.delay_ms = delay
     if place is None:
         meta = encode_stored(original, queue_ids)
         assert not is_sent(meta)
@@ -92,6 +100,7 @@ def test_every_section_comes_back(
     assert (read.due_at_ms, read.group_id, read.user, record.queue_ids) == (due, group, user, queue_ids)
     assert read.group_sequence == (group_sequence if group else 0)
     assert read.durable
+    assert read.delay_ms == (delay if due else 0)
 
 
 @given(st.integers(1, 2**63), U64, U64, NAMES, st.binary(max_size=100))
@@ -116,8 +125,8 @@ def test_numbers_come_back(transaction: int, queue_id: int, numbers: list[int]) 
 
 
 def test_records_of_a_newer_release_are_refused() -> None:
-    check_version(bytes((STORED, 2)))
-    for newer in (bytes((STORED, 3)), bytes((PROMISED, 2))):
+    check_version(bytes((STORED, 3)))
+    for newer in (bytes((STORED, 4)), bytes((PROMISED, 2))):
         with pytest.raises(StorageError, match="DMQ2301"):
             check_version(newer)
 

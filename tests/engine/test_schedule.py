@@ -222,6 +222,21 @@ def test_times_and_delays_that_end_together_come_in_the_order_of_sending():
     assert bench.pending("q").startswith("A")
 
 
+@pytest.mark.parametrize(("set_by_ms", "waits_ms"), [(DAYS_400_MS, 0), (-DAYS_400_MS, 5_000), (2_000, 3_000)])
+def test_after_a_restart_a_sender_s_delay_is_never_longer_than_it_was(set_by_ms: int, waits_ms: int):
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "delayed", due_in_ms=5_000, delayed=True)
+    bench.send("q", "at", due_in_ms=500 * 86_400_000)
+    bench.clock.set_by_ms = set_by_ms
+    again = bench.restart()
+    again.run()
+    if waits_ms:
+        again.later(waits_ms - 1)
+        assert again.scheduled("q") == "delayed at"
+        again.later(1)
+    assert (again.pending("q"), again.scheduled("q")) == ("delayed", "at")
+
+
 @pytest.mark.parametrize("set_by_ms", [DAYS_400_MS, -DAYS_400_MS])
 def test_the_delay_of_a_redelivery_goes_on_while_the_wall_clock_is_set(set_by_ms: int):
     bench = Bench(queues=(anycast("q"),), settings={"q": {"redelivery_delay": 5_000}})

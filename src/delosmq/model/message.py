@@ -99,7 +99,8 @@ class Message:
         body: the encoded body.
         body_kind: one of the ``*_BODY`` constants.
         expires_at_ms: wall clock, 0 for never. The engine may change it once, before the message is routed.
-        due_at_ms: wall clock; not delivered earlier, 0 for at once. delayed: it is the end of a delay; not stored.
+        due_at_ms: wall clock; not delivered earlier, 0 for at once. delay_ms: it is the end of so long a delay; 0
+            when it is a time of day.
         group_id, group_sequence: as in ``JMSXGroupID`` and ``JMSXGroupSeq``; "" is no group.
         duplicate_id: as in ``_AMQ_DUPL_ID``; empty for none.
         connection_id: of its sender, for consumers that want no messages of their own connection; not stored.
@@ -118,7 +119,7 @@ class Message:
         "body",
         "body_kind",
         "connection_id",
-        "delayed",
+        "delay_ms",
         "due_at_ms",
         "duplicate_id",
         "durable",
@@ -171,7 +172,7 @@ class Message:
         self.user = user
         self.annotations = annotations
         self.due_at_ms = due_at_ms
-        self.delayed: bool = False
+        self.delay_ms: int = 0
         self.group_id = group_id
         self.group_sequence = group_sequence
         self.duplicate_id = duplicate_id

@@ -43,6 +43,7 @@ class Row(NamedTuple):
     deliveries: int
     due_at_ms: int
     annotations: str
+    delay_ms: int
 
 
 class Durable(NamedTuple):
@@ -207,9 +208,9 @@ def durable_state(broker: EngineBroker, holders: Holders) -> Durable:
         count = slot.delivery_count - (state == HELD and not queue.traits.record_before_delivery)
         if slot.transaction in prepared:
             count = -1
-        queues[queue.name].append(
-            Row(int(slot.sequence), number_of(message.body), count, slot.due_at_ms, str(message.annotations))
-        )
+        said = str(message.annotations)
+        row = Row(int(slot.sequence), number_of(message.body), count, slot.due_at_ms, said, message.delay_ms)
+        queues[queue.name].append(row)
     for rows in queues.values():
         rows.sort()
     return Durable(
@@ -291,8 +292,8 @@ def check_same(replayed: Durable, live: Durable, *, where: str, clock: SetClock,
 
 
 def _due(due_at_ms: int, name: str, row: Row, clock: SetClock) -> int:
-    longest_ms = LONGEST_DELAYS_MS.get(name, 0)
-    if row.deliveries > 0 and longest_ms and due_at_ms < DEAD:
+    longest_ms = LONGEST_DELAYS_MS.get(name, 0) if row.deliveries > 0 else row.delay_ms
+    if longest_ms and due_at_ms < DEAD:
         # After a restart what is left of a delay is never longer than a delay.
         due_at_ms = min(due_at_ms, clock.true_wall_ms() + longest_ms)
     return 0 if due_at_ms <= clock.latest_wall_ms() else due_at_ms

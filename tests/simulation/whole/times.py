@@ -99,8 +99,13 @@ class Times:
     def _ends_at_ms(self, slot: Slot) -> int:
         message = slot.message
         # One that was delivered at its time of day waits for that again after a restart with the clock set back.
-        delayed = message.delayed or slot.due_at_ms != message.due_at_ms
-        return slot.due_at_ms - self.clock.set_by_ms if delayed else 0
+        delayed = message.delay_ms > 0 or slot.due_at_ms != message.due_at_ms
+        ends_at_ms = slot.due_at_ms - self.clock.set_by_ms if delayed else 0
+        if message.delay_ms and not slot.delivery_count and not is_held(slot):
+            # Whatever the clock showed before a restart.
+            left_ms = ends_at_ms - self.clock.now_ms
+            assert left_ms <= message.delay_ms + DRIFT_MS, f"{slot.sequence} waits {left_ms} ms of {message.delay_ms}"
+        return ends_at_ms
 
     def check(self, queues: dict[str, Queue]) -> None:
         """Nothing waits longer than it should."""

@@ -61,7 +61,7 @@ class Divert:
             head = self._conversions.rewritten_head(message, change.drop, change.rename, tuple(change.add))
         copy = copy_for(message, target, head, annotations)
         copy.due_at_ms = message.due_at_ms
-        copy.delayed = message.delayed
+        copy.delay_ms = message.delay_ms
         return copy
 
     def tell(self, events: EngineEvents, original: Message, copy: Message) -> None:

@@ -152,8 +152,8 @@ class Schedule(Timer):
         self.add(queue, slot, due_at_ms, delayed=delayed)
 
     def add_returned(self, queue: Queue, slot: Slot, due_at_ms: int, longest_ms: int) -> None:
-        """The same for one with a delay from before a restart: it is never longer than delays of its address are now,
-        ``longest_ms`` (0: it has none), whatever the clock showed then."""
+        """The same for one with a delay from before a restart: it is never longer than ``longest_ms`` (0: no bound),
+        its sender's delay or the longest one of its address now, whatever the clock showed then."""
         if longest_ms > 0:
             due_at_ms = min(due_at_ms, self._clock.wall_ms() + longest_ms)
         self.add_pending(queue, slot, due_at_ms, delayed=True)

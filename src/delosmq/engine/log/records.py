@@ -22,7 +22,7 @@ are not part of the meta: the store keeps them beside it.
               (messages of a transaction that come to nothing)
     TRANSACTION kind ver | JSON {"op": "prepare"|"commit"|"rollback"|"forget", ...}
 
-Version 2 of STORED has more, each by its flag and in this order, behind the annotations:
+Versions 2 and 3 of STORED have more, each by its flag and in this order, behind the annotations:
 
     DUE       due_at_ms u64
     GROUP     group_sequence i64 | size u16 | group id
@@ -30,6 +30,7 @@ Version 2 of STORED has more, each by its flag and in this order, behind the ann
               ``sequence`` the message's place in it. Its sequence is the first one of the commit plus that.
     COPY      place of the original u64 | size u16 | property      (with SENT: a divert's copy; the property is to get
               the id of its original, with the commit)
+    DELAY     delay_ms u64    (with DUE, in version 3: it is the end of a delay, and not a time of day)
 
 A record's fixed part is packed by one call of one Struct: one call per field costs five times as much.
 """
@@ -60,6 +61,8 @@ FORGOTTEN: Final = 12
 VERSION: Final = 1
 STORED_VERSION: Final = 2
 """Of STORED records with a section by flag; the others stay version 1."""
+DELAY_VERSION: Final = 3
+"""Of those with DELAY, which a release that knows version 2 alone would overlook."""
 
 DURABLE_FLAG: Final = 1
 """Sent as durable; a message without it is stored because a lease holds it."""
@@ -67,6 +70,7 @@ DUE_FLAG: Final = 2
 GROUP_FLAG: Final = 4
 SENT_FLAG: Final = 8
 COPY_FLAG: Final = 16
+DELAY_FLAG: Final = 32
 
 ACKNOWLEDGED: Final = 1
 REPLACED: Final = 2
@@ -94,6 +98,7 @@ _FLAGS_AT: Final = STORED_FIXED.size - 1
 DUE: Final = Struct("<Q")
 GROUP: Final = Struct("<qH")
 COPY: Final = Struct("<QH")
+DELAY: Final = Struct("<Q")
 _DUPLICATE: Final = Struct("<BBBQQQHH")
 
 
@@ -183,13 +188,13 @@ def encode_sent(
     """The same for a message that its queues will hold once its transaction is committed."""
     if original is None:
         return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG)
-    meta = _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG | COPY_FLAG)
     name = original.property_name.encode()
-    return meta + COPY.pack(original.place, len(name)) + name
+    copy = COPY.pack(original.place, len(name)) + name
+    return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG | COPY_FLAG, copy=copy)
 
 
 def _encode_stored_sections(
-    message: Message, queue_ids: list[int], sequence: int, message_id: int, flags: int
+    message: Message, queue_ids: list[int], sequence: int, message_id: int, flags: int, *, copy: bytes = b""
 ) -> bytes:
     address = message.address.encode()
     protocol = message.protocol.encode()
@@ -203,9 +208,15 @@ def _encode_stored_sections(
         flags |= GROUP_FLAG
         group = message.group_id.encode()
         sections += GROUP.pack(message.group_sequence, len(group)) + group
+    sections += copy
+    version = STORED_VERSION if flags else VERSION
+    if message.due_at_ms and message.delay_ms:
+        flags |= DELAY_FLAG
+        sections += DELAY.pack(message.delay_ms)
+        version = DELAY_VERSION
     fixed = STORED_FIXED.pack(
         STORED,
-        STORED_VERSION if flags else VERSION,
+        version,
         message.priority,
         message.body_kind,
         sequence,
@@ -395,7 +406,7 @@ def check_version(meta: bytes) -> int:
     Raises:
         StorageError: the record was written by a newer DelosMQ.
     """
-    if meta[1] > VERSION and (meta[0] != STORED or meta[1] > STORED_VERSION):
+    if meta[1] > VERSION and (meta[0] != STORED or meta[1] > DELAY_VERSION):
         raise StorageError(
             "DMQ2301",
             f"the journal holds a record of kind {meta[0]} version {meta[1]}, this DelosMQ reads up to {VERSION};"

@@ -421,6 +421,8 @@ class EngineReplay(Replay):
             ):
                 longest_ms = longest_delay_ms(queue.address.settings)
                 self._schedule.add_returned(queue, slot, returned_until_ms, longest_ms)
+            elif message.delay_ms:
+                self._schedule.add_returned(queue, slot, message.due_at_ms, message.delay_ms)
             elif message.due_at_ms:
                 # Compaction repeats the sender's time as if it were that of a redelivery.
                 self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=False)

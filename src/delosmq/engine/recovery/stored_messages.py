@@ -14,6 +14,8 @@ from delosmq.engine.log.origin import OriginalPlace
 from delosmq.engine.log.records import (
     COPY,
     COPY_FLAG,
+    DELAY,
+    DELAY_FLAG,
     DUE,
     DUE_FLAG,
     DURABLE_FLAG,
@@ -65,6 +67,7 @@ class _Tail:
         self.common: bool = True
         self.annotations: dict[str, str] | None = None
         self.due_at_ms: int = 0
+        self.delay_ms: int = 0
         self.group_id: str = ""
         self.group_sequence: int = 0
         self.original: OriginalPlace | None = None
@@ -112,6 +115,7 @@ class StoredMessages:
             group_id=tail.group_id,
             group_sequence=tail.group_sequence,
         )
+        message.delay_ms = tail.delay_ms
         message.sequence = Sequence(sequence)
         # As a rule they are equal: one number object then, when not compiled.
         message.message_id = MessageId(message.sequence if message_id == sequence else message_id)
@@ -152,6 +156,9 @@ class StoredMessages:
             place, name_size = COPY.unpack_from(meta, at)
             at += COPY.size
             tail.original = OriginalPlace(place, meta[at : at + name_size].decode())
+            at += name_size
+        if flags & DELAY_FLAG:
+            (tail.delay_ms,) = DELAY.unpack_from(meta, at)
         return tail
 
     def _text(self, encoded: bytes) -> str:

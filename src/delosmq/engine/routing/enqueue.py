@@ -113,7 +113,7 @@ class Enqueuer:
         for queue in queues:
             slot = queue.add(message, durable and queue.settings.durable)
             if due_at_ms:
-                self._schedule.add_pending(queue, slot, due_at_ms, delayed=message.delayed)
+                self._schedule.add_pending(queue, slot, due_at_ms, delayed=message.delay_ms > 0)
                 self._schedule.arm()
                 self._events.message_scheduled(queue.name, slot)
                 continue
@@ -145,7 +145,7 @@ class Enqueuer:
                 continue
             slot = queue.link(message, recorded)
             if message.due_at_ms:
-                self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
+                self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=message.delay_ms > 0)
                 self._schedule.arm()
                 self._events.message_scheduled(queue.name, slot)
                 continue

@@ -294,7 +294,7 @@ def _read_special(message: Message, properties: dict[str, TypedValue], now: Wall
     delay = _whole(properties.get(SCHEDULED_DELAY))
     # A time counts more than a delay.
     message.due_at_ms = due or (min(now + delay, _LATEST_MS) if delay else 0)
-    message.delayed = due == 0
+    message.delay_ms = message.due_at_ms - now if delay and not due else 0
     duplicate = properties.get(DUPLICATE_ID)
     if duplicate is not None:
         value = duplicate.value

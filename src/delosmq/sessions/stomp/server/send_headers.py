@@ -99,7 +99,7 @@ class SendHeaders:
         message.expires_at_ms = self._expires_at_ms
         # As in Artemis a time counts more than a delay.
         message.due_at_ms = self._due_at_ms or (min(now + self._delay_ms, LATEST_MS) if self._delay_ms else 0)
-        message.delayed = self._due_at_ms == 0
+        message.delay_ms = message.due_at_ms - now if self._delay_ms and not self._due_at_ms else 0
         message.group_id = self._group_id
         message.group_sequence = self._group_sequence
         message.duplicate_id = self._duplicate_id
