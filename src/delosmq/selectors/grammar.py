@@ -74,7 +74,6 @@ class _Words(Lexer):
 
 @lru_cache(maxsize=1)
 def parser() -> Lark:
-    """The parser that lark makes of the grammar."""
     return Lark(GRAMMAR, parser="lalr", lexer=_Words)
 
 

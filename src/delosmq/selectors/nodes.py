@@ -106,8 +106,6 @@ class Or(Condition):
 
 
 class Negation(Condition):
-    """NOT."""
-
     def __init__(self, part: Condition) -> None:
         self.part = part
 

@@ -36,8 +36,6 @@ SENTENCE = re.compile(r"(DMQ\d{4}: [^\n]+)")
 
 @dataclass(frozen=True, slots=True)
 class ArchiveRun:
-    """What to archive, from where, to where."""
-
     subscribe: str
     to: str
     connection: Mapping[str, str] = field(repr=False)

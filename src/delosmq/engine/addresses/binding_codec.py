@@ -61,7 +61,6 @@ def settings_as_json(settings: QueueSettings) -> Json:
 
 
 def queue_from_json(value: Json) -> QueueSettings:
-    """The settings in what `queue_as_json` wrote."""
     own: dict[str, Any] = {}
     for name, setting in QUEUE_SETTINGS.items():
         found = value.get(name)

@@ -31,8 +31,6 @@ OPERATORS_PART: Final = 4
 
 
 class DestinationChecks:
-    """The checks of one broker."""
-
     def __init__(self, destinations: Destinations, log: Log) -> None:
         self._destinations = destinations
         self._log = log

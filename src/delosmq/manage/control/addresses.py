@@ -68,7 +68,6 @@ class AddressControl:
         return listing_notice(self._access, login)
 
     def get(self, login: Login, name: str) -> AddressInfo:
-        """One address."""
         return self._info(self.find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> AddressInfo | None:

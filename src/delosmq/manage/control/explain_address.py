@@ -74,8 +74,6 @@ class AddressExplanation:
 
 
 class ExplainAddressControl:
-    """Explanations of the addresses of one broker."""
-
     def __init__(self, broker: EngineBroker, addresses: AddressControl, access: AccessControl) -> None:
         self._broker = broker
         self._addresses = addresses

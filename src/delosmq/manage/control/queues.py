@@ -55,7 +55,6 @@ class QueueControl:
         return listing_notice(self._access, login)
 
     def get(self, login: Login, name: str) -> QueueInfo:
-        """One queue."""
         return queue_info(self._broker, self.find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> QueueInfo | None:

@@ -25,7 +25,6 @@ def count(text: str) -> str:
 
 
 def credit(text: str) -> str:
-    """A prefetch."""
     return str(values.at_least(0, most=values.MOST_CREDIT)(text))
 
 
@@ -50,7 +49,6 @@ def boolean(text: str) -> str:
 
 
 def factor(text: str) -> str:
-    """A number with or without a fraction."""
     return str(values.parse_multiplier(text))
 
 

@@ -74,8 +74,6 @@ class OpenWireTransaction(SessionTransaction):
 
 
 class OpenWireTransactions:
-    """The transactions of one connection."""
-
     def __init__(self, broker: EngineBroker, owner: str, user: str) -> None:
         self._broker = broker
         self._owner = owner

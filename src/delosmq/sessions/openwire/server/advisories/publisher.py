@@ -87,7 +87,6 @@ class AdvisoryPublisher:
         self._wild = [(pattern, one) for pattern, one in self._wild if one.consumer_id.key() != key]
 
     def listeners_of(self, topic: str) -> list[AdvisoryListener]:
-        """The listeners of a topic."""
         found = self._by_topic.get(topic, _NO_LISTENERS)
         if self._wild:
             found = found + [one for pattern, one in self._wild if pattern.matches(topic)]

@@ -256,7 +256,6 @@ class OpenWireSubscriber:
         self._attach(subscription, target, _parse(subscription.info.selector), durable=False)
 
     def encoder_of(self, subscription: OpenWireSubscription) -> DispatchEncoder:
-        """The encoder of its dispatches."""
         consumer_id = subscription.info.consumer_id
         assert consumer_id is not None  # `add` looked
         return DispatchEncoder(self._form, consumer_id, self._services.conversions, self._broker_id)

@@ -33,8 +33,6 @@ class QueueWatcher(ABC):
 
 
 class QueueWatchers:
-    """The queue watchers of one broker."""
-
     def __init__(self) -> None:
         self._watchers: list[QueueWatcher] = []
 
