@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 import delosmq
-from delosmq.client import AckMode, ClientConnection, connect
+from delosmq.client import AckMode, ClientConnection, ClientSession, MessageProducer, connect
 from delosmq.client.threads.loop_thread import LoopCall, LoopThread
 from delosmq.sessions.client_errors import ClientError, IllegalStateError
 from tests.client.support import WAIT_S
@@ -178,11 +178,17 @@ def test_an_interrupt_in_the_midst_of_a_send_breaks_nothing_off(
         producer = session.create_producer(name)
         signal_at_next_write(monkeypatch)
         with pytest.raises(KeyboardInterrupt):
-            producer.send("x")
+            send_and_undo(session, producer)
         session.rollback()
         producer.send("y")
         session.commit()
     assert next(connection.messages(name)).text == "y"
+
+
+def send_and_undo(session: ClientSession, producer: MessageProducer) -> None:
+    """The message is written while this waits for the second."""
+    producer.send("x")
+    session.rollback()
 
 
 @pytest.mark.usefixtures("eager_threads")

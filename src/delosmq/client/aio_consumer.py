@@ -177,8 +177,9 @@ class AsyncConsumer(AsyncCloseable):
         self._link.flush()
 
     def note_consumed(self, delivery: Delivery) -> None:
-        """The application has what another thread has taken; a flush follows."""
+        """The application has what another thread has taken."""
         self._machine.consumed(delivery)
+        self._link.flush_soon()
 
     def message_of(self, delivery: Delivery) -> JmsMessage:
         return received(delivery.message, self._acknowledger(delivery))

@@ -10,7 +10,15 @@ from delosmq.client import errors
 from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
-from delosmq.client.messages import DEFAULT_PRIORITY, Sendable, command_of, message_of, note_sent, with_delay
+from delosmq.client.messages import (
+    DEFAULT_PRIORITY,
+    JmsMessage,
+    Sendable,
+    command_of,
+    message_of,
+    note_sent,
+    with_delay,
+)
 from delosmq.client.one_caller import OneCaller, by_listener
 from delosmq.client.options.arguments import MOST_MS, demand_flag, demand_function, demand_number
 from delosmq.client.values import PropertyContent
@@ -18,8 +26,14 @@ from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
+from delosmq.wire.openwire.commands import MessageCommand
 
 _HIGHEST_PRIORITY: Final = 9
+_MOST_POSTED_BYTES: Final = 1 << 16
+"""Of a message that another thread hands over and does not wait for: so many times the number of those is the most that
+they take."""
+_BYTES_PER_CHARACTER: Final = 3
+_BEYOND_INT: Final = 1 << 31
 
 
 CompletionListener = Callable[[str, ClientError | None], Awaitable[None] | None]
@@ -50,6 +64,13 @@ class ProducerOwner(OneCaller, ABC):
     def check_open(self) -> None:
         """The same, whoever uses it."""
 
+    def check_usable(self) -> None:
+        """As `check_open`, for any thread."""
+
+    @abstractmethod
+    def note_failed_post(self, error: ClientError) -> None:
+        """A message can't be sent, and the application is not there to be told."""
+
     @abstractmethod
     def end_producer(self, machine: OpenWireProducer) -> None:
         """Tells the broker."""
@@ -72,6 +93,49 @@ class SendOptions(TypedDict, total=False):
     priority: int | None
     time_to_live_ms: int | None
     delay_ms: int
+
+
+class PreparedMessage:
+    """A message on its way to the broker.
+
+    Attributes:
+        made: the application's.
+        command: what travels, without what the producer sets.
+        life_ms: 0 for ever.
+    """
+
+    def __init__(
+        self,
+        made: JmsMessage,
+        command: MessageCommand,
+        target: JmsDestination,
+        *,
+        persistent: bool,
+        priority: int,
+        life_ms: int,
+    ) -> None:
+        self.made = made
+        self.command = command
+        self.target = target
+        self.wire = target.wire()
+        self.persistent = persistent
+        self.priority = priority
+        self.life_ms = life_ms
+
+    def fits_into(self, most_bytes: int) -> bool:
+        """Whether its frame has surely no more bytes; not known of a message with strange headers."""
+        command = self.command
+        if type(command.group_sequence) is not int or not 0 <= command.group_sequence < _BEYOND_INT:
+            return False
+        texts = [self.wire.name]
+        for text in (command.correlation_id, command.type, command.group_id):
+            if text is not None:
+                if type(text) is not str:
+                    return False
+                texts.append(text)
+        if command.reply_to is not None:
+            texts.append(command.reply_to.name)
+        return command.size_bytes() + _BYTES_PER_CHARACTER * sum(map(len, texts)) <= most_bytes
 
 
 class AsyncProducer(AsyncCloseable):
@@ -124,6 +188,30 @@ class AsyncProducer(AsyncCloseable):
             ClientError: the broker refuses it.
         """
         self._check()
+        demand_function("on_completion", on_completion)
+        prepared = self.prepare(
+            message,
+            destination=destination,
+            properties=properties,
+            persistent=persistent,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            delay_ms=delay_ms,
+        )
+        return await self.send_prepared(prepared, on_completion)
+
+    def prepare(
+        self,
+        message: Sendable,
+        *,
+        destination: Named | None = None,
+        properties: Mapping[str, PropertyContent] | None = None,
+        persistent: bool | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+        delay_ms: int = 0,
+    ) -> "PreparedMessage":
+        """What `send` sends, with its body and properties as they travel. Any thread may call this."""
         target = self._target(destination)
         persistent = self.persistent if persistent is None else persistent
         priority = self.priority if priority is None else priority
@@ -132,25 +220,22 @@ class AsyncProducer(AsyncCloseable):
         demand_number("priority", priority, _HIGHEST_PRIORITY)
         demand_number("time_to_live_ms", life_ms, MOST_MS)
         demand_number("delay_ms", delay_ms, MOST_MS)
-        demand_function("on_completion", on_completion)
         made = message_of(message, properties)
         if delay_ms:
             with_delay(made, delay_ms)
+        command = command_of(made, compresses=self._link.machine.options.use_compression)
+        return PreparedMessage(made, command, target, persistent=persistent, priority=priority, life_ms=life_ms)
+
+    async def send_prepared(self, prepared: "PreparedMessage", on_completion: CompletionListener | None = None) -> str:
+        """Waits for room, and for the broker's answer if there will be one. Gives the message's id."""
         link = self._link
-        command = command_of(made, compresses=link.machine.options.use_compression)
         if not (link.room.is_set() and self._machine.has_room()):
             await self._wait_for_room()
-        wire = target.wire()
-        if link.machine.temporaries.is_gone(wire):
-            raise machine_errors.deleted_destination(str(target))
-        request = self._machine.send(
-            command,
-            wire,
-            persistent=persistent,
-            priority=priority,
-            time_to_live_ms=life_ms,
-            confirmed=on_completion is not None,
-        )
+        if link.machine.temporaries.is_gone(prepared.wire):
+            raise machine_errors.deleted_destination(str(prepared.target))
+        made, command = prepared.made, prepared.command
+        self._stamp(prepared)
+        request = self._machine.send_stamped(command, confirmed=on_completion is not None)
         note_sent(made, command)
         if on_completion is None:
             self._session.begin_to_wait()
@@ -174,6 +259,60 @@ class AsyncProducer(AsyncCloseable):
                 self._check_open()
         finally:
             session.waits = False
+
+    def _stamp(self, prepared: "PreparedMessage") -> None:
+        self._machine.stamp(
+            prepared.command,
+            prepared.wire,
+            persistent=prepared.persistent,
+            priority=prepared.priority,
+            time_to_live_ms=prepared.life_ms,
+        )
+
+    # --- for other threads
+
+    def check_usable(self) -> None:
+        """What any thread may know of it.
+
+        Raises:
+            ClientError: it is closed, or the connection is gone.
+        """
+        self._session.check_usable()
+        if self._machine.closed:
+            raise machine_errors.closed("producer")
+
+    def is_postable(self, prepared: "PreparedMessage") -> bool:
+        """Whether nothing of the message is waited for, and nothing but the end of the connection keeps it from being
+        sent: it may go its way with `stamp_to_post` and `post`."""
+        link = self._link
+        return (
+            self._machine.never_waits(persistent=prepared.persistent)
+            and link.room.is_set()
+            and not prepared.wire.is_temporary
+            and prepared.fits_into(min(_MOST_POSTED_BYTES, link.machine.largest_frame_bytes))
+        )
+
+    def stamp_to_post(self, prepared: "PreparedMessage") -> int:
+        """Gives the message its number, and all that the application is told of it."""
+        self._stamp(prepared)
+        note_sent(prepared.made, prepared.command)
+        message_id = prepared.command.message_id
+        assert message_id is not None  # it was stamped
+        return message_id.producer_sequence_id
+
+    @property
+    def machine(self) -> OpenWireProducer:
+        return self._machine
+
+    def post(self, command: MessageCommand) -> None:
+        """In the loop, in the order of their numbers: what another thread has stamped."""
+        try:
+            self._check_open()
+            self._machine.send_stamped(command)
+        except ClientError as error:
+            self._session.note_failed_post(error)
+        else:
+            self._link.flush_soon()
 
     def _tell_later(self, request: PendingRequest, message_id: str, listener: CompletionListener) -> None:
         """Has the listener called once the broker has answered."""

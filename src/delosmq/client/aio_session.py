@@ -11,6 +11,7 @@ from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.client.one_caller import by_listener
 from delosmq.client.options.arguments import demand_flag, demand_kind, demand_name, demand_text
+from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.options import ProducerOptions
@@ -36,6 +37,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         self._listening: dict[AsyncConsumer, MessageListener] = {}
         self._arrived = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
+        self._failed_post: ClientError | None = None  # of this transaction, which can't be committed as if it were sent
 
     @property
     def closed(self) -> bool:
@@ -48,14 +50,12 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
 
     def check_open(self) -> None:
         self._link.check_loop()
+        self.check_usable()
+
+    def check_usable(self) -> None:
         if self._link.error is not None:
             raise self._link.error
         self._machine.check_open()
-
-    @property
-    def flush(self) -> Callable[[], None]:
-        """Writes what there is to say; doesn't hold it."""
-        return self._link.flush
 
     def close_soon(self) -> Callable[[], None]:
         """What ends it when it was forgotten; doesn't hold it."""
@@ -111,6 +111,12 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         await self._answer(machine.temporaries.delete(wire))
 
     # --- producers
+
+    def note_failed_post(self, error: ClientError) -> None:
+        if self._link.error is None and not self._machine.closed:  # else the next call says why
+            self._link.troubled(error)
+            if self._machine.transacted:
+                self._failed_post = error
 
     async def create_producer(self, destination: Named | None = None) -> "AsyncProducer":
         """
@@ -258,6 +264,9 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
         self.check()
+        failed, self._failed_post = self._failed_post, None
+        if failed is not None:
+            raise failed
         await self._answer(self._machine.commit())
 
     async def rollback(self) -> None:
@@ -267,6 +276,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             IllegalStateError: DMQ9002, it is not transacted.
         """
         self.check()
+        self._failed_post = None
         await self._answer(self._machine.rollback())
 
     # --- listeners

@@ -59,6 +59,7 @@ class Link(ClientEvents, SocketOwner):
         self._no_socket = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
+        self._flushing = False
         self._gone = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
@@ -312,6 +313,16 @@ class Link(ClientEvents, SocketOwner):
                 self._timer_at = due
                 delay_s = max(0.0, (due - self._clock.monotonic_ns()) / _NS_PER_S)
                 self._timer = self.loop.call_later(delay_s, self._on_timer)
+
+    def flush_soon(self) -> None:
+        """Flushes once for all that is done in this turn of the loop."""
+        if not self._flushing:
+            self._flushing = True
+            self.loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flushing = False
+        self.flush()
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -24,6 +24,8 @@ from delosmq.sessions.openwire.client.options import AckMode
 T = TypeVar("T")
 
 _this_thread: Final = threading.local()
+_MOST_POSTED: Final = 256
+"""Messages of a session that its loop was given and has not sent; the next one waits."""
 
 
 def in_listener() -> bool:
@@ -48,8 +50,8 @@ class ClientSession(Closeable):
         self._connection = connection
         self._listeners: ThreadPoolExecutor | None = None
         self.caller = 0
-        # What the application has received and acknowledged.
-        self.done = OrderedCalls(thread, inner.flush)
+        # What the application has sent, received and acknowledged.
+        self.done = OrderedCalls(thread)
         inner.thread_safe = self._thread_safe()
         inner.counts_callers = False  # as this does
 
@@ -309,7 +311,7 @@ class MessageProducer(Closeable):
             ClientError: the broker refuses it.
         """
         if on_completion is None:
-            return self._session.run(self._inner.send(message, destination=destination, **options))
+            return self._send(message, destination, options)
         demand_plain_function("on_completion", on_completion)
         loop, threads = self._thread.loop, self._session.listener_thread()
 
@@ -317,6 +319,23 @@ class MessageProducer(Closeable):
             await loop.run_in_executor(threads, on_completion, message_id, error)
 
         return self._session.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
+
+    def _send(self, message: Sendable, destination: Named | None, options: SendOptions) -> str:
+        inner, session = self._inner, self._session
+        if not in_listener():
+            session.check_caller()
+        inner.check_usable()
+        prepared = inner.prepare(message, destination=destination, **options)
+        done = session.done
+        if len(done) >= _MOST_POSTED or not inner.is_postable(prepared):
+            return session.run(inner.send_prepared(prepared))
+        machine, post = inner.machine, partial(inner.post, prepared.command)
+        number = inner.stamp_to_post(prepared)
+        while number != machine.sequence:  # a signal handler has sent one meanwhile, which is to have the lower number
+            number = inner.stamp_to_post(prepared)
+        done.put(post)
+        done.ask()
+        return prepared.made.message_id
 
     def close(self) -> None:
         if not self._inner.closed:
@@ -366,21 +385,24 @@ class MessageConsumer(Closeable):
 
     def _receive(self, timeout_s: float | None) -> JmsMessage | None:
         inner, thread = self._inner, self._thread
+        consumed: Callable[[], None] | None = None
         try:
             delivery = thread.run(inner.reserve(timeout_s))
             if delivery is None:
                 return None
             message = inner.message_of(delivery)
-            self._session.done.add(partial(inner.note_consumed, delivery))
+            consumed = partial(inner.note_consumed, delivery)
+            self._session.done.add(consumed)
         except BaseException:
             with suppress(ClientError):  # the connection is closed, or this is its loop
-                thread.call(self._put_back)
+                thread.call(partial(self._put_back, consumed))
             raise
         return message
 
-    def _put_back(self) -> None:
+    def _put_back(self, consumed: Callable[[], None] | None) -> None:
         """In the loop: the caller was interrupted."""
-        self._session.done.forget()
+        if consumed is not None:
+            self._session.done.withdraw(consumed)
         self._inner.put_back_reserved()
 
     def acknowledge(self) -> None:

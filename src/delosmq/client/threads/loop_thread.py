@@ -3,11 +3,12 @@
 import asyncio
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Generic, TypeVar
 
 from delosmq.client.errors import in_the_loop
-from delosmq.sessions.client_errors import ClientError
+from delosmq.client.threads.wake_up import WakeUp
 from delosmq.sessions.openwire.client.errors import closed
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ class LoopCall(Generic[T]):
         self._work = work
         self._task: asyncio.Task[T] | None = None
         self._cancelled = False
+        self._unclaimed = [None]  # popped by what starts it, or withdraws it
         # Released at the end. A Future's condition would not do: a signal handler that waits for the loop, and is
         # called while its own thread holds that, would have the loop wait for it.
         self._ended = threading.Lock()
@@ -31,6 +33,10 @@ class LoopCall(Generic[T]):
 
     def start(self) -> None:
         """In the loop."""
+        try:
+            self._unclaimed.pop()
+        except IndexError:
+            return
         if self._cancelled:
             self._work.close()
             return
@@ -42,6 +48,15 @@ class LoopCall(Generic[T]):
         self._cancelled = True
         if self._task is not None:
             self._task.cancel()
+
+    def withdraw(self) -> bool:
+        """Whether the loop has not started it, and never will."""
+        try:
+            self._unclaimed.pop()
+        except IndexError:
+            return False
+        self._work.close()
+        return True
 
     def wait(self) -> T:
         """What the coroutine returns."""
@@ -55,17 +70,17 @@ class LoopThread:
     """An event loop in a thread of its own, which ends when the last user has left.
 
     The loop and all that belongs to it are touched in this thread alone. Other threads have it do things, and wait
-    where they want to know what came of it. They never hold the loop themselves: signal handlers and KeyboardInterrupt
-    come in the midst of whatever a thread does, the first may use the client, and the second may leave nothing half
-    done that others share.
+    where they want to know what came of it. They never hold the loop themselves, nor any lock: signal handlers and
+    KeyboardInterrupt come in the midst of whatever a thread does, the first may use the client, and the second may
+    leave nothing half done that others share.
     """
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop()
         self.users = 0
         self._ended = False
-        # Held while something is given to the loop. The collector may have a connection closed meanwhile, hence the R.
-        self._giving = threading.RLock()
+        self._given: deque[Callable[[], object]] = deque()
+        self._wake_up = WakeUp(self._schedule, self._work_off)
         self.process = os.getpid()
         self._kept: set[asyncio.Future[None]] = set()
         self._thread = threading.Thread(target=self._run, name="delosmq-client", daemon=True)
@@ -75,6 +90,8 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_forever()
+            self.loop.call_soon(self._work_off)  # what was given before it ended
+            self.loop.run_until_complete(asyncio.sleep(0))
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
                 task.cancel()
@@ -85,10 +102,25 @@ class LoopThread:
             asyncio.set_event_loop(None)
             self.loop.close()
 
+    def _work_off(self) -> None:
+        given = self._given
+        try:
+            for _ in range(len(given)):  # what comes meanwhile has its turn after the sockets
+                given.popleft()()
+        finally:
+            if given:
+                self._wake_up.ask()
+
+    def _schedule(self, function: Callable[[], None]) -> None:
+        try:
+            self.loop.call_soon_threadsafe(function)
+        except RuntimeError:  # it has been closed just now
+            if not self._ended:
+                raise
+
     def end(self) -> None:
-        with self._giving:
-            self._ended = True
-            self.loop.call_soon_threadsafe(self.loop.stop)
+        self._ended = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
@@ -98,22 +130,17 @@ class LoopThread:
         Raises:
             IllegalStateError: DMQ9001, all connections are closed; DMQ9065, the caller is in this very loop.
         """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise in_the_loop()
         call = LoopCall(work)
-        with self._giving:
-            try:
-                self._check()
-            except ClientError:
-                work.close()
-                raise
-            try:
-                self.loop.call_soon_threadsafe(call.start)
-            except BaseException:
-                self.soon(call.cancel)
-                raise
         try:
+            self._give(call.start)
+            if self._ended and call.withdraw():
+                raise closed("connection")
             return call.wait()
         except BaseException:
-            self.soon(call.cancel)
+            self._give(call.cancel)
             raise
 
     def call(self, function: Callable[[], T]) -> T:
@@ -128,18 +155,15 @@ class LoopThread:
 
         return self.run(called())
 
-    def _check(self) -> None:
-        if self._ended:
-            raise closed("connection")
-        if threading.current_thread() is self._thread:
-            raise in_the_loop()
-
     def soon(self, function: Callable[[], object]) -> None:
         """Has a function called in the loop, wherever this is called, before all that is asked for later; not when it
         has ended."""
-        with self._giving:
-            if not self._ended:
-                self.loop.call_soon_threadsafe(function)
+        self._give(function)
+
+    def _give(self, function: Callable[[], object]) -> None:
+        if not self._ended:
+            self._given.append(function)
+            self._wake_up.ask()
 
     def keep(self, task: asyncio.Future[None]) -> None:
         """Holds what runs in the loop and would be forgotten."""

@@ -1,37 +1,42 @@
-"""What the application has done, told to the loop in order, and together what happens at one time."""
+"""What a thread has done in its session, told to the loop in order, and together what happens at one time."""
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from delosmq.client.threads.loop_thread import LoopThread
+from delosmq.client.threads.wake_up import WakeUp
 
 
 class OrderedCalls:
-    """What one thread has the loop call, in the order given, and before anything that it asks the loop for later.
+    """What one thread has the loop call and does not wait for: in the order given, and before anything that it asks
+    the loop for later."""
 
-    Args:
-        then: is called after them.
-    """
-
-    def __init__(self, thread: LoopThread, then: Callable[[], None]) -> None:
-        self._thread = thread
-        self._then = then
+    def __init__(self, thread: LoopThread) -> None:
         self._functions: deque[Callable[[], None]] = deque()
-        self._scheduled = False
+        self._wake_up = WakeUp(thread.soon, self.work_off)
+        self.put: Callable[[Callable[[], None]], None] = self._functions.append
+        self.ask = self._wake_up.ask
+
+    def __len__(self) -> int:
+        """How many the loop has not begun."""
+        return len(self._functions)
 
     def add(self, function: Callable[[], None]) -> None:
         self._functions.append(function)
-        if not self._scheduled:
-            self._scheduled = True
-            self._thread.soon(self._call)
+        self._wake_up.ask()
 
-    def _call(self) -> None:
-        self._scheduled = False
-        while self._functions:
-            self._functions.popleft()()
-        self._then()
+    def work_off(self) -> None:
+        """In the loop."""
+        functions = self._functions
+        try:
+            for _ in range(len(functions)):
+                functions.popleft()()
+        finally:
+            if functions:
+                self._wake_up.ask()
 
-    def forget(self) -> None:
-        """In the loop, after those that were scheduled: `add` was interrupted."""
-        self._scheduled = False
-        self._functions.clear()
+    def withdraw(self, function: Callable[[], None]) -> None:
+        """Not to be called, unless it was."""
+        with suppress(ValueError):
+            self._functions.remove(function)

@@ -130,6 +130,11 @@ class OpenWireClient(CommandSender):
         self._output = []
         return output
 
+    @property
+    def largest_frame_bytes(self) -> int:
+        """Of what the broker takes; 0 while that is not known."""
+        return 0 if self._encoder is None else self._encoder.form.max_frame_bytes
+
     def next_timer(self) -> MonotonicNs:
         """When to call `handle_timer`; 0 for never."""
         return self.appointments.next_at

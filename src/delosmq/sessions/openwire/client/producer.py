@@ -15,6 +15,7 @@ class OpenWireProducer:
     Attributes:
         waiter: the owner's, told of by `ClientEvents.changed` when there is room again.
         destination: of all its messages; None when each names its own.
+        sequence: the number of the message stamped last.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class OpenWireProducer:
         self._sender = sender
         self._transaction = transaction
         self._transacted = transacted
-        self._sequence: int = 0
+        self.sequence: int = 0
         self._unanswered_bytes: int = 0
 
     @property
@@ -53,8 +54,41 @@ class OpenWireProducer:
         time_to_live_ms: int = 0,
         confirmed: bool = False,
     ) -> PendingRequest | None:
-        """Sends ``message``, whose body and properties are set.
+        """`stamp` and `send_stamped`."""
+        self.stamp(message, destination, persistent=persistent, priority=priority, time_to_live_ms=time_to_live_ms)
+        return self.send_stamped(message, confirmed=confirmed)
 
+    def never_waits(self, *, persistent: bool) -> bool:
+        """Whether no message of this kind has an answer that is waited for, nor needs room in a window."""
+        options = self._sender.options
+        if options.send_timeout_ms > 0 or options.always_sync_send or self.info.window_size > 0:
+            return False
+        # Of distributed transactions, branches begin and end between two messages.
+        local = self._transacted and type(self._transaction) is LocalTransaction
+        return not persistent or options.use_async_send or local
+
+    def stamp(
+        self,
+        message: MessageCommand,
+        destination: Destination,
+        *,
+        persistent: bool = True,
+        priority: int = 4,
+        time_to_live_ms: int = 0,
+    ) -> None:
+        """Sets the headers of ``message``, whose body and properties are set. `send_stamped` follows, in this order."""
+        self.sequence += 1
+        now_ms = self._sender.clock.wall_ms()
+        message.destination = destination
+        message.producer_id = self.producer_id
+        message.message_id = MessageId(self.producer_id, self.sequence)
+        message.persistent = persistent
+        message.priority = priority
+        message.timestamp = 0 if self._sender.options.disable_time_stamps_by_default else now_ms
+        message.expiration = now_ms + time_to_live_ms if time_to_live_ms > 0 else 0
+
+    def send_stamped(self, message: MessageCommand, *, confirmed: bool = False) -> PendingRequest | None:
+        """
         Args:
             confirmed: the broker's answer is waited for in any case.
 
@@ -65,20 +99,11 @@ class OpenWireProducer:
         options = sender.options
         if self._transacted:
             self._transaction.begin()
-        self._sequence += 1
-        now_ms = sender.clock.wall_ms()
-        message.destination = destination
-        message.producer_id = self.producer_id
-        message.message_id = MessageId(self.producer_id, self._sequence)
         message.transaction_id = self._transaction.transaction_id
-        message.persistent = persistent
-        message.priority = priority
-        message.timestamp = 0 if options.disable_time_stamps_by_default else now_ms
-        message.expiration = now_ms + time_to_live_ms if time_to_live_ms > 0 else 0
-        silent = not persistent or options.use_async_send or message.transaction_id is not None
+        silent = not message.persistent or options.use_async_send or message.transaction_id is not None
         if confirmed or options.send_timeout_ms > 0 or options.always_sync_send or not silent:
-            what = f"a message for {destination.qualified_name()}"
-            request = sender.request(message, what, timeout_ms=options.send_timeout_ms)
+            name = "" if message.destination is None else message.destination.qualified_name()
+            request = sender.request(message, f"a message for {name}", timeout_ms=options.send_timeout_ms)
         else:
             request = None
             sender.send(message)
