@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from delosmq.testing.recording import GONE, line_of_connection, line_of_frame
+from delosmq.testing.frame_recorder import GONE, line_of_connection, line_of_frame
 from interop.brokers import Broker, BrokerFailed, Classic
 from interop.java import CACHE, Client, Missing, client
 from interop.page import EXPECTED, Converted, run_program

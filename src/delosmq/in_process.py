@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from threading import Lock
 from typing import Final
 
@@ -231,7 +232,7 @@ class LocalPort:
         self._loop = loop
         self._accept = accept
         self._process = os.getpid()
-        self._connected = 0
+        self._numbers = count(1)
 
     @property
     def is_here(self) -> bool:
@@ -244,9 +245,8 @@ class LocalPort:
         Raises:
             ConnectionRefusedError: the broker has ended this moment.
         """
-        self._connected += 1
         ours = MemoryTransport(asyncio.get_running_loop(), ("vm", 0))
-        theirs = MemoryTransport(self._loop, ("vm", self._connected))
+        theirs = MemoryTransport(self._loop, ("vm", next(self._numbers)))
         ours.join(theirs)
         try:
             self._loop.call_soon_threadsafe(_Arrival(self._accept, theirs))

@@ -170,3 +170,41 @@ def test_a_count_of_another_type_is_not_passed_over() -> None:
     text: Any = {"messages": "0", "added": 0}
     with BrokerFixture() as broker, pytest.raises(AssertionError, match="does not have messages=0, added=0"):
         broker.queue("tea").assert_has(**text)
+
+
+def test_a_count_that_is_mistyped_is_answered_with_what_was_meant() -> None:
+    wrong: Any = {"mesages": 2}
+    with BrokerFixture(ports=False) as broker:
+        for ask in (broker.queue("tea").assert_has, broker.queue("tea").wait_for):
+            with pytest.raises(TypeError, match=r"'mesages'; did you mean 'messages'\?"):
+                ask(**wrong)
+
+
+async def test_a_wait_that_blocks_a_loop_in_vain_names_the_one_that_does_not() -> None:
+    with BrokerFixture(ports=False) as broker:
+        with pytest.raises(AssertionError, match=r"await \.\.\.wait_for_async\("):
+            broker.queue("tea").wait_for(messages=1, timeout_s=0)
+        with pytest.raises(AssertionError) as caught:
+            await broker.queue("tea").wait_for_async(messages=1, timeout_s=0)
+        assert "wait_for_async" not in str(caught.value)
+
+
+def test_queues_of_advisories_are_not_among_those_there_are() -> None:
+    with BrokerFixture(ports=False) as broker, broker.connect() as client:
+        client.send("tea", "one pot")
+        with pytest.raises(AssertionError) as caught:
+            broker.queue("coffee").assert_has(messages=1)
+        assert "'tea'" in str(caught.value)
+        assert "Advisory" not in str(caught.value)
+
+
+def test_a_broker_that_was_stopped_or_has_crashed_says_that_it_can_be_started() -> None:
+    with BrokerFixture(ports=False) as broker:
+        broker.crash()
+        for ask in (broker.crash, lambda: broker.queue("tea").counts):
+            with pytest.raises(MisuseError, match=r"DMQ6023: the broker is not running; call its start\(\)"):
+                ask()
+        broker.start()
+        broker.stop()
+        with pytest.raises(MisuseError, match=r"call its start\(\)"):
+            broker.cut_connections()

@@ -7,7 +7,7 @@ import pytest
 from delosmq.model.errors import MisuseError
 from delosmq.testing import BrokerFixture
 from delosmq.testing.dialogue import CutFrame, StompDialogue
-from delosmq.testing.recording import FrameRecorder, recorded_frames
+from delosmq.testing.frame_recorder import FrameRecorder, recorded_frames
 from tests.testing.support import StompPeer
 
 GOLDEN = Path(__file__).resolve().parents[1] / "wire" / "openwire" / "golden"

@@ -352,7 +352,7 @@ class Broker:
 
 
 def _not_running() -> MisuseError:
-    return MisuseError("DMQ6023", "the broker is not running; use it as a context manager: with Broker() as b")
+    return MisuseError("DMQ6023", "the broker is not running; call its start(), or make it in a with block")
 
 
 def _stopped_meanwhile() -> MisuseError:

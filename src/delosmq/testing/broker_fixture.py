@@ -20,9 +20,9 @@ from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
 from delosmq.testing.dialogue import DELIVERY
 from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, DROPPED, TWICE, FrameFault
+from delosmq.testing.frame_recorder import FrameRecorder
 from delosmq.testing.frame_tap import FrameTap
 from delosmq.testing.queue_view import QueueView, on_broker
-from delosmq.testing.recording import FrameRecorder
 from delosmq.testing.replay import PlayedLogin, replay
 from delosmq.testing.synced_files import SyncedFiles
 from delosmq.testing.trace import Trace, TracedEvents

@@ -10,7 +10,7 @@ from delosmq.server.layers import Layer, Tap, Upper
 from delosmq.sessions.host import Peer
 from delosmq.testing.dialogue import DIALOGUES, CutFrame, Dialogue
 from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, STOPPED, SURPLUS, TWICE, UNHARMED, FrameFault
-from delosmq.testing.recording import FrameRecorder
+from delosmq.testing.frame_recorder import FrameRecorder
 from delosmq.testing.trace import Trace
 
 _READ_BYTES: Final = 64 * 1024

@@ -16,6 +16,7 @@ from delosmq.manage.control.messages import MessageControl, ShownMessage
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.phrases import counted, one_line
+from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.security.access import AccessControl, Login
 from delosmq.testing.watched_ticker import Watchers
 
@@ -168,7 +169,7 @@ class QueueView:
         __tracebackhide__ = True
         failure = self._broker.call(self._wait(wanted, timeout_s), timeout_s=None)
         if failure:
-            raise AssertionError(failure)
+            raise AssertionError(failure + _advice_to_coroutines())
 
     async def wait_for_async(self, *, timeout_s: float = DEFAULT_TIMEOUT_S, **wanted: Unpack[WantedCounts]) -> None:
         """As `wait_for`, without blocking the caller's loop, whose clients go on."""
@@ -211,7 +212,8 @@ class QueueView:
 
     def _told(self) -> str:
         if self._queue() is None:
-            others = sorted(self._broker.composed.broker.queues)
+            queues = self._broker.composed.broker.queues.items()
+            others = sorted(name for name, one in queues if not one.internal and not name.startswith(ADVISORY_PREFIX))
             there = ", ".join(f"'{name}'" for name in others) or "none"
             return f"there is no queue '{self.name}'{nearest(self.name, others)}\nqueues: {there}"
         found = self._explain()
@@ -248,10 +250,20 @@ def _check(wanted: WantedCounts) -> None:
         TypeError: a queue counts no such thing.
         MisuseError: nothing is wanted.
     """
-    QueueCounts(**wanted)
+    names = [field.name for field in fields(QueueCounts)]
+    for name in wanted:
+        if name not in names:
+            raise TypeError(f"a queue has no count '{name}'{nearest(name, names)}; there are {', '.join(names)}")
     if not wanted:
-        names = ", ".join(field.name for field in fields(QueueCounts))
-        raise MisuseError("DMQ7202", f"nothing is said about the queue; name one or more of {names}")
+        raise MisuseError("DMQ7202", f"nothing is said about the queue; name one or more of {', '.join(names)}")
+
+
+def _advice_to_coroutines() -> str:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return ""
+    return "\nwait_for blocks this event loop with all its clients: write await ...wait_for_async(...) in coroutines"
 
 
 def _consumer_line(consumer: ConsumerStanding) -> str:

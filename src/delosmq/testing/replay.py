@@ -4,14 +4,13 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from delosmq.model.errors import MisuseError
 from delosmq.model.protocol_names import OPENWIRE, STOMP
 from delosmq.testing.dialogue import KEEP_ALIVE, CutFrame, OpenWireDialogue, StompDialogue
 from delosmq.testing.frame_lines import line_of
-from delosmq.testing.recording import RecordedFrame, recorded_frames
+from delosmq.testing.frame_recorder import RecordedFrame, recorded_frames
 from delosmq.wire.first_bytes import MINE
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import ConnectionInfo, MessageAck, MessageDispatch, RemoveInfo, Response
@@ -69,9 +68,8 @@ def _found(recorded: MessageId | None, find: Callable[[int], MessageId | None]) 
 class PlayedClient:
     """One connection of a recording, made anew."""
 
-    def __init__(self, login: PlayedLogin, connection: int, first: bytes) -> None:
+    def __init__(self, login: PlayedLogin, first: bytes) -> None:
         self._login = login
-        self._connection = connection
         protocol = OPENWIRE if detect(first) == MINE else STOMP
         self._recorded = OpenWireDialogue() if protocol == OPENWIRE else StompDialogue()
         self._live = OpenWireDialogue() if protocol == OPENWIRE else StompDialogue()
@@ -80,12 +78,7 @@ class PlayedClient:
         self._texts: dict[str, str] = {}
         self._sequences: dict[int, MessageId] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._socket.close()
 
     def play(self, step: RecordedFrame) -> None:
@@ -197,14 +190,14 @@ def replay(path: Path, login: PlayedLogin) -> None:
             client = clients.get(step.connection)
             if not step.raw:
                 if client is not None:
-                    clients.pop(step.connection).__exit__(None, None, None)
+                    clients.pop(step.connection).close()
                 continue
             if client is None:
-                client = clients[step.connection] = PlayedClient(login, step.connection, step.raw)
+                client = clients[step.connection] = PlayedClient(login, step.raw)
             try:
                 client.play(step)
             except AssertionError as error:
                 raise AssertionError(f"{path}:{step.line}: {error}") from None
     finally:
         for left in clients.values():
-            left.__exit__(None, None, None)
+            left.close()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from delosmq.testing.recording import recorded_frames
+from delosmq.testing.frame_recorder import recorded_frames
 from delosmq.testing.replay import translate
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
