@@ -276,3 +276,8 @@ def test_nothing_of_uvicorn_reaches_the_log_of_the_program_around(caplog: pytest
     logging.getLogger("uvicorn.error").info("of the program around")
     told = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
     assert told == ["of the program around"]
+
+
+def test_a_random_password_is_letters_and_digits_which_any_command_line_takes() -> None:
+    """One that began with a hyphen was taken for an option."""
+    assert all(delosmq.Broker(ports=False).password.isalnum() for _ in range(20))

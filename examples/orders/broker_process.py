@@ -59,7 +59,7 @@ class BrokerProcess:
 
     def __init__(self, directory: Path, config: Path, *, stomp_port: int, http_port: int) -> None:
         self.directory = directory
-        self.address = Address("127.0.0.1", stomp_port, http_port, USER, secrets.token_urlsafe(12))
+        self.address = Address("127.0.0.1", stomp_port, http_port, USER, secrets.token_hex(12))
         self.log = directory.parent / "broker.log"
         self._config = config
         self._process: subprocess.Popen[bytes] | None = None

@@ -37,6 +37,8 @@ from delosmq.storage.journal.files import Files
 
 T = TypeVar("T")
 CALL_TIMEOUT_S: Final = 60.0
+RANDOM_PASSWORD_BYTES: Final = 18
+"""In digits: a hyphen in front would make an option of it on a command line."""
 _HTTP: Final = ":http"
 
 
@@ -110,7 +112,7 @@ class Broker:
             check_no_ports({"stomp_port": stomp_port, "openwire_port": openwire_port, "http_port": http_port})
         check_http_port(http_port, http=http)
         self.user = user
-        self.password = secrets.token_urlsafe(18) if password is None else password
+        self.password = secrets.token_hex(RANDOM_PASSWORD_BYTES) if password is None else password
         self._directory = None if directory is None else Path(directory)
         refuse_instance(self._directory)
         chosen = chosen_settings(config, settings)
