@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.base.slots import PendingSlots, Slot
 from delosmq.engine.dispatch.message_groups import REMEMBERED_OTHERWISE, MessageGroups
-from delosmq.engine.log.log import largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.log.batch_limits import largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.engine.queues.queue import Queue

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.log import QueueRecords
 from delosmq.engine.log.records import (
     ACKNOWLEDGED,
     FORGOTTEN,
@@ -14,7 +15,6 @@ from delosmq.engine.log.records import (
     STORED,
     VERSION,
     DuplicateRecord,
-    QueueRecords,
     check_version,
     decode_numbers,
     decode_promised,

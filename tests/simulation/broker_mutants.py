@@ -16,10 +16,10 @@ class SplitsDecisions(JournalStore):
         self._left = []
         if batch.stored and not all(kept):
             self._left = [meta for meta, keep in zip(batch.metas, kept, strict=True) if not keep]
-            batch.bodies = [body for body, keep in zip(batch.bodies, kept, strict=True) if keep]
-            batch.metas = [meta for meta, keep in zip(batch.metas, kept, strict=True) if keep]
-        batch.metas += left
-        batch.bodies += [NO_BODY] * len(left)
+            batch.bodies[:] = [body for body, keep in zip(batch.bodies, kept, strict=True) if keep]
+            batch.metas[:] = [meta for meta, keep in zip(batch.metas, kept, strict=True) if keep]
+        batch.metas.extend(left)
+        batch.bodies.extend([NO_BODY] * len(left))
         super().append(batch)
 
 
@@ -28,6 +28,6 @@ class LosesABatch(JournalStore):
 
     def append(self, batch: Batch) -> None:
         if batch.position % 100 == 0 and not batch.stored:
-            batch.metas = [b"\x04\x01" + bytes(8)]
-            batch.bodies = [NO_BODY]
+            batch.metas[:] = [b"\x04\x01" + bytes(8)]
+            batch.bodies[:] = [NO_BODY]
         super().append(batch)

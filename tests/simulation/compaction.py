@@ -45,7 +45,7 @@ class ForgetsAQueue(Compacting):
 
     def append(self, batch: Batch) -> None:
         if stores_again(batch):
-            batch.metas = [_without_last_queue(meta) if meta[0] == STORED else meta for meta in batch.metas]
+            batch.metas[:] = [_without_last_queue(meta) if meta[0] == STORED else meta for meta in batch.metas]
         super().append(batch)
 
 
@@ -71,9 +71,9 @@ class ForgetsCounts(Compacting):
     def append(self, batch: Batch) -> None:
         if stores_again(batch):
             kept = [index for index, meta in enumerate(batch.metas) if meta[0] == STORED]
-            batch.metas = [batch.metas[index] for index in kept]
-            batch.bodies = [batch.bodies[index] for index in kept]
-            batch.stored = [(at, home) for at, (_, home) in enumerate(batch.stored)]
+            batch.metas[:] = [batch.metas[index] for index in kept]
+            batch.bodies[:] = [batch.bodies[index] for index in kept]
+            batch.stored[:] = [(at, home) for at, (_, home) in enumerate(batch.stored)]
         super().append(batch)
 
 

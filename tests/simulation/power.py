@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 from random import Random
 
-from delosmq.engine.log.log import FITS, largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.log.batch_limits import FITS, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Home

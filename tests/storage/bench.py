@@ -67,8 +67,8 @@ class Bench:
     def move(self, home: Home, body: bytes) -> Home:
         """Stores a message again, as compaction does."""
         batch, new = store_message(self.next(), body)
-        batch.targets = [home]
-        batch.released = [home]
+        batch.targets[:] = [home]
+        batch.released[:] = [home]
         self.store.append(batch)
         self.sync()
         return new

@@ -63,22 +63,22 @@ def note(position: int, *metas: bytes) -> Batch:
     """A batch without messages."""
     batch = Batch()
     batch.position = Position(position)
-    batch.metas = list(metas or (b"note",))
-    batch.bodies = [NO_BODY] * len(batch.metas)
+    batch.metas[:] = list(metas or (b"note",))
+    batch.bodies[:] = [NO_BODY] * len(batch.metas)
     return batch
 
 
 def store_message(position: int, body: bytes, meta: bytes = b"stored") -> tuple[Batch, Home]:
     batch = note(position, meta)
-    batch.bodies = [body]
+    batch.bodies[:] = [body]
     home = Home()
-    batch.stored = [(0, home)]
+    batch.stored[:] = [(0, home)]
     return batch, home
 
 
 def release(position: int, *homes: Home) -> Batch:
     """A batch that removes the last reference of each home's message."""
     batch = note(position, b"removed")
-    batch.targets = list(homes)
-    batch.released = list(homes)
+    batch.targets[:] = list(homes)
+    batch.released[:] = list(homes)
     return batch

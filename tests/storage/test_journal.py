@@ -447,7 +447,7 @@ def test_a_large_batch_is_preceded_by_a_roll_that_repeats_the_state(bench: Bench
 
 def test_a_message_may_be_released_by_the_batch_that_stores_it(bench: Bench) -> None:
     batch, home = store_message(1, b"gone at once")
-    batch.targets = batch.released = [home]
+    batch.targets[:] = batch.released[:] = [home]
     bench.store.append(batch)
     bench.position = 1
     bench.sync()

@@ -9,7 +9,7 @@ import pytest
 from delosmq.engine.addresses.address import SpaceWaiter
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.leases.lease import Lease, LeaseWaiter
-from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.routing.parts import record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED

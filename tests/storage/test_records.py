@@ -116,7 +116,7 @@ def test_bytes_of_another_segment_are_none(batch: Batch) -> None:
 
 def test_a_body_of_another_segment_is_none() -> None:
     batch = Batch()
-    batch.metas, batch.bodies = [b"m"], [b"body"]
+    batch.metas[:], batch.bodies[:] = [b"m"], [b"body"]
     content, frame = framed(batch)
     found = Kept()
     records.replay_rows(found, frame.rows, 1)
@@ -160,7 +160,7 @@ def test_a_file_header_is_read_back_or_refused() -> None:
 def test_the_layout_is_the_documented_one() -> None:
     batch = Batch()
     batch.position = Position(2)
-    batch.metas, batch.bodies = [b"me"], [b"bod"]
+    batch.metas[:], batch.bodies[:] = [b"me"], [b"bod"]
     content, frame = framed(batch, 0)
     assert content[:8] == MARK.to_bytes(8, "little")
     assert content[12:48].hex() == ("410000000200000000000000030000000000000001000000000000000000000001000000")

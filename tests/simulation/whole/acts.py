@@ -6,7 +6,7 @@ from typing import Any
 
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
-from delosmq.engine.log.log import largest_batch_bytes
+from delosmq.engine.log.batch_limits import largest_batch_bytes
 from delosmq.engine.queues.consumer import ConsumerOptions, consumers_of
 from delosmq.engine.routing.parts import record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED

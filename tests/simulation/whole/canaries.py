@@ -307,7 +307,7 @@ class Editing(JournalStore):
         self.edit(batch)
         if not batch.metas:
             # The position stays taken.
-            batch.metas, batch.bodies = [NOTHING], [NO_BODY]
+            batch.metas[:], batch.bodies[:] = [NOTHING], [NO_BODY]
         super().append(batch)
 
     def edit(self, batch: Batch) -> None:
@@ -319,7 +319,7 @@ class Editing(JournalStore):
         homes = dict(batch.stored)
         kept: list[tuple[bytes, bytes]] = []
         out: list[tuple[bytes, bytes]] = []
-        batch.stored = []
+        batch.stored[:] = []
         for index, (meta, body) in enumerate(zip(batch.metas, batch.bodies, strict=True)):
             if index in homes or wanted(meta):
                 if index in homes:
@@ -327,7 +327,7 @@ class Editing(JournalStore):
                 kept.append((meta, body))
             else:
                 out.append((meta, body))
-        batch.metas, batch.bodies = [meta for meta, _ in kept], [body for _, body in kept]
+        batch.metas[:], batch.bodies[:] = [meta for meta, _ in kept], [body for _, body in kept]
         return out
 
 
@@ -339,8 +339,8 @@ class SplitsBatches(Editing):
     def edit(self, batch: Batch) -> None:
         left: list[tuple[bytes, bytes]] = getattr(self, "_left", [])
         self._left = self.keep(batch, lambda meta: meta[0] != REMOVED) if batch.stored else []
-        batch.metas += [meta for meta, _ in left]
-        batch.bodies += [body for _, body in left]
+        batch.metas.extend(meta for meta, _ in left)
+        batch.bodies.extend(body for _, body in left)
 
 
 class ForgetsCounts(Editing):

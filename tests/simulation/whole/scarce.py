@@ -3,7 +3,8 @@
 from random import Random
 from typing import Any
 
-from delosmq.engine.log.log import NO_ROOM, Batch
+from delosmq.engine.log.batch_limits import NO_ROOM
+from delosmq.engine.log.log import Batch
 from delosmq.storage.journal.records import Frame
 from delosmq.storage.journal.reserve import Reserve
 from delosmq.storage.journal.store import JournalParts, JournalStore

@@ -9,7 +9,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.expiry import Expiry
 from delosmq.engine.delivery.redelivery import record_counts, redelivery_delay_ms
 from delosmq.engine.dispatch.dispatcher import Dispatcher
-from delosmq.engine.log.log import NO_ROOM, WAITS
+from delosmq.engine.log.batch_limits import NO_ROOM, WAITS
 from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue

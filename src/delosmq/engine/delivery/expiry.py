@@ -17,7 +17,7 @@ from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, STAYS, BeforeDelivery
-from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
+from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_QUEUE
 from delosmq.engine.log.records import EXPIRED
 from delosmq.engine.queues.queue import Queue

@@ -9,7 +9,8 @@ from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
 from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.leases.rows import LeaseSlots
-from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, Log
+from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS
+from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import LEASE, encode_json, encode_stored
 from delosmq.engine.routing.parts import RECORD_ROOM_BYTES
 from delosmq.model.errors import StorageError

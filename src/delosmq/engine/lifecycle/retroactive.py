@@ -16,7 +16,7 @@ from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.addresses.history import HistoryAgeLimit, HistoryRing
 from delosmq.engine.base.jobs import NEXT_TICK, PhasedJob
 from delosmq.engine.base.slots import Cursor, Slot
-from delosmq.engine.log.log import FITS
+from delosmq.engine.log.batch_limits import FITS
 from delosmq.engine.log.origin import annotations_of, copy_for
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts, record_room_bytes

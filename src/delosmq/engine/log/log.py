@@ -5,38 +5,39 @@ count. What leaves the broker carries the position it depends on and waits until
 """
 
 from abc import ABC, abstractmethod
+from struct import Struct
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.batch_limits import FITS
 from delosmq.engine.log.ports import Replay
-from delosmq.engine.log.records import QueueRecords, encode_ids, encode_referenced, encode_stored
+from delosmq.engine.log.records import (
+    ACKNOWLEDGED,
+    DURABLE_FLAG,
+    REMOVED,
+    STORED,
+    VERSION,
+    encode_ids,
+    encode_referenced,
+    encode_stored,
+)
 from delosmq.model.errors import InvariantError, LimitError
 from delosmq.model.ids import MessageId, Position, Sequence
 from delosmq.model.message import Home, Message
 
 NO_BODY: Final = b""
+# The fixed part of a STORED record with one queue: kind, version, priority and body kind as one number, to the size of
+# the head; the rest
+_pack_stored_front: Final = Struct("<IQQQQI").pack
+_pack_stored_tail: Final = Struct("<HHBHIBQ").pack
+_pack_removed_front: Final = Struct("<BBBQI").pack
+_pack_removed_one: Final = Struct("<15sQ").pack
 IDS_RESERVED: Final = 1 << 20
 IDS_RESERVED_WHEN_LOW: Final = 1 << 28
 """While the store has little room, so that ids take none of it however long that lasts."""
-FITS: Final = 0
-WAITS: Final = 1
-NO_ROOM: Final = 2
-"""Whether there is room for what shall be stored: there is, there is when the store has more files ready, the disk is
-full."""
-FILE_MARGIN_BYTES: Final = 8 * 1024
-"""What a journal file holds beside its blocks, and rather more."""
-
-
-def ordinary_batch_bytes(file_size_bytes: int) -> int:
-    """A batch of at most so much leaves its reserve to a file that is new; a larger one needs `Store.ask_large`."""
-    return file_size_bytes // 2
-
-
-def largest_batch_bytes(file_size_bytes: int) -> int:
-    """What a batch may take at most: a new file without the state, an eighth, and without what is for lists."""
-    return file_size_bytes - file_size_bytes // 8 - file_size_bytes // 16 - FILE_MARGIN_BYTES
 
 
 class _Lists:
@@ -185,41 +186,21 @@ class Batch:
         """See above, as for the other lists."""
         return self._listed().metas
 
-    @metas.setter
-    def metas(self, metas: list[bytes]) -> None:
-        self._listed().metas = metas
-
     @property
     def bodies(self) -> list[bytes]:
         return self._listed().bodies
-
-    @bodies.setter
-    def bodies(self, bodies: list[bytes]) -> None:
-        self._listed().bodies = bodies
 
     @property
     def stored(self) -> list[tuple[int, Home]]:
         return self._listed().stored
 
-    @stored.setter
-    def stored(self, stored: list[tuple[int, Home]]) -> None:
-        self._listed().stored = stored
-
     @property
     def targets(self) -> list[Home]:
         return self._listed().targets
 
-    @targets.setter
-    def targets(self, targets: list[Home]) -> None:
-        self._listed().targets = targets
-
     @property
     def released(self) -> list[Home]:
         return self._listed().released
-
-    @released.setter
-    def released(self, released: list[Home]) -> None:
-        self._listed().released = released
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -281,6 +262,54 @@ class Store(ABC):
         To be asked about once a second: it looks at all segments. A store without segments never wants it.
         """
         return 0
+
+
+class QueueRecords:
+    """Encodes the most frequent records of one queue, which have much in common."""
+
+    def __init__(self, queue_id: int) -> None:
+        self._queue_id = queue_id
+        self._acknowledged: bytes = _pack_removed_front(REMOVED, VERSION, ACKNOWLEDGED, queue_id, 1)
+        # The end of the last STORED record: the same for all that one user sends to one address by one protocol.
+        self._stored: bytes = _pack_stored_tail(1, 0, 0, 0, 0, DURABLE_FLAG, queue_id)
+        self._address: str = ""
+        self._protocol: str = ""
+        self._user: str = ""
+
+    def stored(self, message: Message) -> bytes:
+        """`encode_stored` of a durable message that this queue alone holds: what nearly every message is."""
+        if message.due_at_ms or message.group_id or message.annotations is not None:
+            return encode_stored(message, [self._queue_id])
+        if message.address != self._address or message.user != self._user or message.protocol != self._protocol:
+            self._keep_end(message)
+        return (
+            _pack_stored_front(
+                STORED | VERSION << 8 | message.priority << 16 | message.body_kind << 24,
+                message.sequence,
+                message.message_id,
+                message.timestamp_ms,
+                message.expires_at_ms,
+                len(message.head),
+            )
+            + self._stored
+        )
+
+    def _keep_end(self, message: Message) -> None:
+        self._address = message.address
+        self._protocol = message.protocol
+        self._user = message.user
+        address = message.address.encode()
+        protocol = message.protocol.encode()
+        user = message.user.encode()
+        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, self._queue_id)
+        self._stored = b"".join((fixed, address, protocol, user))
+
+    def removed(self, slot: Slot, reason: int) -> bytes:
+        """`encode_removed` of one reference, the most frequent record of all."""
+        front = self._acknowledged
+        if reason != ACKNOWLEDGED:
+            front = _pack_removed_front(REMOVED, VERSION, reason, self._queue_id, 1)
+        return _pack_removed_one(front, slot.sequence)
 
 
 class Log:

@@ -81,14 +81,9 @@ EXPIRED: Final = 5
 STORED_FIXED: Final = Struct("<BBBBQQQQIHHBHIB")
 # With the id of the one queue that nearly every message has
 _pack_stored_one: Final = Struct("<BBBBQQQQIHHBHIBQ").pack
-# The same in two: kind, version, priority and body kind as one number, to the size of the head; the rest
-_pack_stored_front: Final = Struct("<IQQQQI").pack
-_pack_stored_tail: Final = Struct("<HHBHIBQ").pack
 QUEUE_ID: Final = Struct("<Q")
 _REMOVED: Final = Struct("<BBBQI")
 _REMOVED_ONE: Final = Struct("<BBBQIQ")
-_pack_removed_front: Final = Struct("<BBBQI").pack
-_pack_removed_one: Final = Struct("<15sQ").pack
 _SEQUENCE: Final = Struct("<Q")
 _COUNT: Final = Struct("<QI")
 _SCHEDULE: Final = Struct("<QIQ")
@@ -130,54 +125,6 @@ def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     return b"".join((fixed, address, protocol, user))
 
 
-class QueueRecords:
-    """Encodes the most frequent records of one queue, which have much in common."""
-
-    def __init__(self, queue_id: int) -> None:
-        self._queue_id = queue_id
-        self._acknowledged: bytes = _pack_removed_front(REMOVED, VERSION, ACKNOWLEDGED, queue_id, 1)
-        # The end of the last STORED record: the same for all that one user sends to one address by one protocol.
-        self._stored: bytes = _pack_stored_tail(1, 0, 0, 0, 0, DURABLE_FLAG, queue_id)
-        self._address: str = ""
-        self._protocol: str = ""
-        self._user: str = ""
-
-    def stored(self, message: Message) -> bytes:
-        """`encode_stored` of a durable message that this queue alone holds: what nearly every message is."""
-        if _has_sections(message):
-            return encode_stored(message, [self._queue_id])
-        if message.address != self._address or message.user != self._user or message.protocol != self._protocol:
-            self._keep_end(message)
-        return (
-            _pack_stored_front(
-                STORED | VERSION << 8 | message.priority << 16 | message.body_kind << 24,
-                message.sequence,
-                message.message_id,
-                message.timestamp_ms,
-                message.expires_at_ms,
-                len(message.head),
-            )
-            + self._stored
-        )
-
-    def _keep_end(self, message: Message) -> None:
-        self._address = message.address
-        self._protocol = message.protocol
-        self._user = message.user
-        address = message.address.encode()
-        protocol = message.protocol.encode()
-        user = message.user.encode()
-        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, self._queue_id)
-        self._stored = b"".join((fixed, address, protocol, user))
-
-    def removed(self, slot: Slot, reason: int) -> bytes:
-        """`encode_removed` of one reference, the most frequent record of all."""
-        front = self._acknowledged
-        if reason != ACKNOWLEDGED:
-            front = _pack_removed_front(REMOVED, VERSION, reason, self._queue_id, 1)
-        return _pack_removed_one(front, slot.sequence)
-
-
 def _has_sections(message: Message) -> bool:
     return message.due_at_ms != 0 or message.group_id != "" or message.annotations is not None
 
@@ -185,7 +132,7 @@ def _has_sections(message: Message) -> bool:
 def encode_sent(
     message: Message, queue_ids: list[int], transaction: int, index: int, original: OriginalPlace | None = None
 ) -> bytes:
-    """The same for a message that its queues will hold once its transaction is committed."""
+    """`encode_stored` of a message that its queues will hold once its transaction is committed."""
     if original is None:
         return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG)
     name = original.property_name.encode()

@@ -6,7 +6,7 @@ from typing import Final
 
 from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import PendingSlots, Slot, SlotTotals
-from delosmq.engine.log.records import QueueRecords
+from delosmq.engine.log.log import QueueRecords
 from delosmq.engine.queues.counters import QueueCounters
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.last_value_index import LastValues

@@ -4,7 +4,7 @@ from typing import Final
 
 from delosmq.engine.addresses.address import address_of
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
+from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.enqueue import RoutedMessage

@@ -6,7 +6,7 @@ Source: Artemis QueueImpl.sendToDeadLetterAddress, PostOfficeImpl.maybeSendToDLA
 from typing import Final
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.log.log import FITS
+from delosmq.engine.log.batch_limits import FITS
 from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of
 from delosmq.engine.log.records import KILLED
 from delosmq.engine.queues.in_delivery import Holder

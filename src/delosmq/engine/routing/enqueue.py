@@ -6,9 +6,9 @@ from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.schedule import Schedule
-from delosmq.engine.log.log import Log
+from delosmq.engine.log.log import Log, QueueRecords
 from delosmq.engine.log.origin import OriginalPlace
-from delosmq.engine.log.records import PURGED, QueueRecords
+from delosmq.engine.log.records import PURGED
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits
@@ -127,6 +127,11 @@ class Enqueuer:
                     self._evictions.replace(queue, pushed_out)
         if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])
+
+    def enqueue_alone(self, message: Message, queues: list[Queue], address: QueueAddress) -> None:
+        """`enqueue` as a decision of its own."""
+        self.enqueue(message, queues, address)
+        self._log.close()
 
     def link(self, message: Message, queues: list[Queue], address: QueueAddress) -> None:
         """`enqueue` for a message of a large commit: it has its sequence and is stored, and later ones may be there

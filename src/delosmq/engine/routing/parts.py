@@ -9,7 +9,8 @@ from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.timers import Timers
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.schedule import Schedule
-from delosmq.engine.log.log import Log, Store, largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.log.batch_limits import largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.log.log import Log, Store
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits

@@ -2,7 +2,7 @@
 
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.expiry_delay import apply_expiry
-from delosmq.engine.log.log import NO_ROOM
+from delosmq.engine.log.batch_limits import NO_ROOM
 from delosmq.engine.routing.dead_letters import DeadLetters
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.parts import EngineParts, record_room_bytes
@@ -56,11 +56,8 @@ class EngineProducers:
         if address.changes_expiry:
             apply_expiry(address.settings, message, self._clock.wall_ms())
         queues = address.constant_routes[routing]
-        if queues and not queue_name and address.linked_at == self._bindings.wild_changes:
-            self._enqueuer.enqueue(message, queues, address)
-            if message.duplicate_id:
-                self._remember(message)
-            self._log.close()
+        if queues and not queue_name and not message.duplicate_id and address.linked_at == self._bindings.wild_changes:
+            self._enqueuer.enqueue_alone(message, queues, address)
             return ROUTED
         try:
             routed = self._route(message, address, queue_name, routing)

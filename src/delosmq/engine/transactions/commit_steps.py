@@ -8,7 +8,7 @@ crash leaves all of it or nothing: before that record replay discards what it fi
 from typing import Final
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.log.log import NO_ROOM, WAITS
+from delosmq.engine.log.batch_limits import NO_ROOM, WAITS
 from delosmq.engine.log.records import (
     ACKNOWLEDGED,
     TRANSACTION,

@@ -83,10 +83,10 @@ class OpenSegment:
         segment = self.segment
         block = Batch()
         block.position = self.last
-        block.metas = [encode_state_head(state_position, previous)]
+        block.metas[:] = [encode_state_head(state_position, previous)]
         if state is not None:
             block.metas.append(state)
-        block.bodies = [NO_BODY] * len(block.metas)
+        block.bodies[:] = [NO_BODY] * len(block.metas)
         frame = frame_batch(block, STATE, segment.end, synced=self.synced, mark=segment.mark, seed=segment.seed)
         begins = segment.end == DATA_START
         if segment.room < frame.length or (begins and frame.length > segment.size_bytes // STATE_SHARE):

@@ -9,14 +9,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log.log import (
-    FITS,
-    NO_ROOM,
-    WAITS,
-    Batch,
-    largest_batch_bytes,
-    ordinary_batch_bytes,
-)
+from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.log.log import Batch
 from delosmq.model.errors import InvariantError, StorageError
 from delosmq.storage.journal.group_commit import GroupCommit
 from delosmq.storage.journal.open_segment import OpenSegment
