@@ -9,6 +9,9 @@
 #   make bench      the benchmarks; ARGS=count counts instructions against the base   ARGS="..."
 #   make interop    the real Java client on DelosMQ and on ActiveMQ Classic, compared  ARGS="redelivery --case AUTO"
 
+# Or every process that a test starts would compile all of DelosMQ anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BOOTSTRAP = @sh tools/python tools/bootstrap.py
 IN_VENV   = @env -u PYTHONPATH .venv/bin/python
 
