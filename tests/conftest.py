@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.chance import TIMES, tries
+from tools import spark_classes
 
 # Timing is no property of the code under test; a slow machine must not fail a test.
 settings.register_profile("delosmq", deadline=None, max_examples=tries(100))
@@ -31,9 +32,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Several processes (``-n``) take the tests in the order given below, not the files with the most tests first. And
-    Spark's Java compiles quickly: it lives too short for what its second compiler would make of its code."""
+    Spark's Java starts quickly."""
     config.option.loadscopereorder = False
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_classes.options())
 
 
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests, and pytest-randomly has mixed them

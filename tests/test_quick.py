@@ -28,7 +28,7 @@ def test_it_runs_the_tests_of_all_that_decides_and_nothing_that_is_slow() -> Non
 
 
 def test_the_whole_suite_runs_every_test_once() -> None:
-    _, [arguments] = check.STEPS["test"]
+    _, [_, arguments] = check.STEPS["test"]
     assert arguments[1:3] == ["-m", "pytest"]
     assert not {"-m", "-k", "--deselect"} & set(arguments[3:])
     assert not [word for word in arguments if word.startswith(("tests", "--ignore"))]

@@ -52,7 +52,10 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
     ),
     "test": (
         "The whole test suite",
-        [[PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "--durations=10"]],
+        [
+            [PYTHON, "-m", "tools.spark_classes"],
+            [PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "--durations=10"],
+        ],
     ),
 }
 
