@@ -301,9 +301,15 @@ class ComposedBroker(Host):
             logins=self.logins,
         )
         passwords = self._passwords = PasswordChecks(loop)
-        spoken = self._protocols
-        parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=spoken, log=self.logger)
-        parts.tap = self._instruments.tap
+        parts = ServerParts(
+            loop,
+            services,
+            self._ticker,
+            passwords=passwords,
+            protocols=self._protocols,
+            log=self.logger,
+            tap=self._instruments.tap,
+        )
         self._server = Server(parts)
         self._peer_log = parts.peer_log
         self._dead_letter_log.begin(self.logger)

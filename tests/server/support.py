@@ -171,7 +171,7 @@ class RunningServer:
         self.passwords = passwords if passwords is not None else PasswordChecks(loop)
         self.protocol = SeenProtocol()
         self.parts = ServerParts(
-            loop, services, self.ticker, passwords=self.passwords, protocols=(self.protocol,), log=log
+            loop, services, self.ticker, passwords=self.passwords, protocols=(self.protocol,), log=log, tap=None
         )
         self.server = Server(self.parts)
 

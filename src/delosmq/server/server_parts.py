@@ -55,6 +55,7 @@ class ServerParts:
         passwords: PasswordChecks,
         protocols: tuple[Protocol, ...],
         log: logging.Logger,
+        tap: Tap | None,
     ) -> None:
         self.loop = loop
         self.services = services
@@ -69,7 +70,7 @@ class ServerParts:
         self.incomplete_frames = IncompleteFrames(services.broker.settings.global_max_size_bytes)
         self.slow_readers = SlowReaders(services.broker.settings.global_max_size_bytes)
         self.http_port = 0
-        self.tap: Tap | None = None
+        self.tap = tap
 
     def bound(self, global_max_bytes: int) -> None:
         """Takes over ``global-max-size``, which was reloaded."""
