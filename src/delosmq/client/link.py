@@ -436,7 +436,7 @@ class Link(ClientEvents, SocketOwner):
             self._brokers.note_failed()
             self._reconnecting = self.loop.create_task(self._reconnect(failover, error))
 
-    def advised(self, control: ConnectionControl) -> None:
+    def connection_control(self, control: ConnectionControl) -> None:
         failover = self._plan.failover
         if failover is None:
             return

@@ -59,7 +59,7 @@ class Told(ClientEvents):
     def troubled(self, error: ClientError) -> None:
         self.troubles.append(error)
 
-    def advised(self, control: ConnectionControl) -> None:
+    def connection_control(self, control: ConnectionControl) -> None:
         self.advice.append(control)
 
     def branch_ended(self, key: str, *, committed: bool) -> None:

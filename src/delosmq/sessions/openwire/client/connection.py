@@ -315,7 +315,7 @@ class OpenWireClient(CommandSender):
             self._stop_optimising(frame.fault_tolerant_configuration)
         elif isinstance(frame, ConnectionControl):
             self._stop_optimising(frame.fault_tolerant)
-            self.events.advised(frame)
+            self.events.connection_control(frame)
         elif isinstance(frame, ConsumerControl):
             self._control(frame)
 

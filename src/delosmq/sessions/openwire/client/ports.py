@@ -100,7 +100,7 @@ class ClientEvents(ABC):
         """Something failed for which no caller waits; the connection goes on."""
 
     @abstractmethod
-    def advised(self, control: ConnectionControl) -> None:
+    def connection_control(self, control: ConnectionControl) -> None:
         """The broker names others, or sends us to one."""
 
     @abstractmethod
