@@ -151,11 +151,13 @@ def test_a_slow_broker_serves_all_the_same() -> None:
 
 
 def test_a_disk_that_stalls_lets_nothing_durable_be_confirmed(tmp_path: Path) -> None:
-    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer:
+    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer, StompPeer(broker) as other:
         with broker.disk.stalled():
             peer.send("SEND", "destination:/queue/tea", "receipt:late", "persistent:true", body="one pot")
-            with pytest.raises(TimeoutError):
-                peer.frame(timeout_s=0.05)
+            broker.queue("tea").wait_for(messages=1)
+            other.put("tea", "not durable")
+            with pytest.raises(BlockingIOError):
+                peer.frame(timeout_s=0)
             assert broker.disk.unsynced_bytes > 0
         assert peer.frame().command == "RECEIPT"
 
@@ -185,11 +187,13 @@ def test_a_disk_that_fails_stops_the_broker_which_starts_again(tmp_path: Path) -
 
 
 def test_a_slow_disk_lets_durable_messages_wait(tmp_path: Path) -> None:
-    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer:
+    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer, StompPeer(broker) as other:
         with broker.disk.slow(sync_s=60):
             peer.send("SEND", "destination:/queue/tea", "receipt:late", "persistent:true", body="one pot")
-            with pytest.raises(TimeoutError):
-                peer.frame(timeout_s=0.05)
+            broker.queue("tea").wait_for(messages=1)
+            other.put("tea", "not durable")
+            with pytest.raises(BlockingIOError):
+                peer.frame(timeout_s=0)
         assert peer.frame().command == "RECEIPT"
         with broker.disk.slow(sync_s=0.01):
             peer.put("tea", "two pots", "persistent:true")
