@@ -32,6 +32,19 @@ async def test_messages_are_sent_and_taken_in_a_loop(aio: AsyncConnection, name:
         assert [message async for message in await session.create_browser(name)] == []
 
 
+async def test_a_message_whose_loop_has_ended_says_that_the_loop_acknowledges(aio: AsyncConnection, name: str) -> None:
+    await aio.send(name, "one pot of tea")
+    loop = aio.messages(name, timeout_s=WAIT_S)
+    message = await anext(loop)
+    await loop.aclose()
+    with pytest.raises(IllegalStateError, match=r"DMQ9082: .*'async for message in connection\.messages\(\.\.\.\):'"):
+        message.acknowledge()
+    again = [message async for message in aio.messages(name, timeout_s=0.2)]
+    assert [message.text for message in again] == ["one pot of tea"]
+    with pytest.raises(IllegalStateError, match="DMQ9082"):
+        again[0].acknowledge()
+
+
 async def test_a_send_that_is_not_waited_for_tells_a_function_or_a_coroutine(
     aio: AsyncConnection, name: str, open_async: OpenAsync, caplog: pytest.LogCaptureFixture
 ) -> None:

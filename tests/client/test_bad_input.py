@@ -384,3 +384,14 @@ def test_a_second_connection_that_fails_leaves_the_first_alone(
         connect(url, user=broker.user, password="wrong")
     assert received(consumer) == "b"
     consumer.acknowledge()
+
+
+def test_a_message_that_next_gave_says_that_the_loop_acknowledges(connection: ClientConnection, name: str) -> None:
+    connection.send(name, "one pot of tea")
+    message = next(connection.messages(name))
+    with pytest.raises(IllegalStateError, match=r"DMQ9082: .* 'for message in connection\.messages\(\.\.\.\):'"):
+        message.acknowledge()
+    again = list(connection.messages(name, timeout_s=0.2))
+    assert [message.text for message in again] == ["one pot of tea"]
+    with pytest.raises(IllegalStateError, match="DMQ9082"):
+        again[0].acknowledge()

@@ -23,7 +23,7 @@ from delosmq.client.aio_xa import AsyncXaSession
 from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
-from delosmq.client.messages import JmsMessage, Sendable, message_of
+from delosmq.client.messages import JmsMessage, Sendable, give_to_loop, message_of
 from delosmq.client.options.arguments import demand_function, demand_name
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
@@ -249,8 +249,9 @@ class AsyncConnection(AsyncCloseable):
         try:
             consumer = await session.create_consumer(named(destination), selector)
             while (message := await consumer.receive(timeout_s)) is not None:
+                acknowledge = give_to_loop(message, "async for")
                 yield message
-                message.acknowledge()
+                acknowledge()
         finally:
             await session.close()
 

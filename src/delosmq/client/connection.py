@@ -18,7 +18,7 @@ from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio_producer import SendOptions
 from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
-from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.messages import JmsMessage, Sendable, give_to_loop
 from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
@@ -207,8 +207,9 @@ class ClientConnection(Closeable):
         try:
             consumer = session.create_consumer(destination, selector)
             while (message := consumer.receive(timeout_s)) is not None:
+                acknowledge = give_to_loop(message, "for")
                 yield message
-                message.acknowledge()
+                acknowledge()
         finally:
             if not self._left:
                 session.close()

@@ -80,6 +80,15 @@ def used_by_two(who: str) -> IllegalStateError:
     )
 
 
+def loop_over(loop: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9082",
+        "the loop that gave this message is over, and what it had not acknowledged has gone back: use the message"
+        f" inside '{loop} message in connection.messages(...):', which acknowledges it before the next one. For single"
+        " messages create a consumer and call receive().",
+    )
+
+
 def wrong_value(name: str, why: str) -> MessageFormatError:
     return MessageFormatError("DMQ9060", f"'{name}' can't be sent: {why}. Send it as text, or as a type that JMS has.")
 

@@ -6,10 +6,12 @@ from struct import Struct
 from typing import Any, Final
 
 from delosmq.client.destinations import JmsDestination, Named, named, of_wire
-from delosmq.client.errors import unreadable, wrong_argument, wrong_kind, wrong_value
+from delosmq.client.errors import loop_over, unreadable, wrong_argument, wrong_kind, wrong_value
 from delosmq.client.options.arguments import MOST_INT, demand_entries, demand_number, demand_text
 from delosmq.client.values import Content, Int, Long, PropertyContent, typed, untyped
 from delosmq.model.errors import PeerError
+from delosmq.sessions.client_errors import IllegalStateError
+from delosmq.sessions.openwire.client.errors import CLOSED
 from delosmq.wire.openwire.bodies import inflate
 from delosmq.wire.openwire.commands import (
     ACTIVEMQ_MESSAGE,
@@ -334,6 +336,20 @@ def received(command: MessageCommand, acknowledge: Callable[[], None] | None) ->
     note_sent(message, command)
     message._acknowledge = acknowledge
     return message
+
+
+def give_to_loop(message: JmsMessage, loop: str) -> Callable[[], None]:
+    """Has a program that acknowledges it when its loop is over hear of that. Gives what the loop acknowledges it by."""
+    acknowledge = message.acknowledge if message._acknowledge is None else message._acknowledge
+
+    def acknowledge_in_loop() -> None:
+        try:
+            acknowledge()
+        except IllegalStateError as error:
+            raise loop_over(loop) if error.code == CLOSED else error from None
+
+    message._acknowledge = acknowledge_in_loop
+    return acknowledge
 
 
 def note_sent(message: JmsMessage, command: MessageCommand) -> None:

@@ -19,9 +19,11 @@ from delosmq.sessions.client_errors import (
 )
 from delosmq.wire.openwire.structures import Throwable
 
+CLOSED: Final = "DMQ9001"
+
 
 def closed(what: str) -> IllegalStateError:
-    return IllegalStateError("DMQ9001", f"the {what} is closed: make another one, or close this one later.")
+    return IllegalStateError(CLOSED, f"the {what} is closed: make another one, or close this one later.")
 
 
 def not_transacted(action: str) -> IllegalStateError:
