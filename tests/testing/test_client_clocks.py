@@ -1,8 +1,12 @@
 """Turning a broker's clock turns those of the clients in the same process: redelivery delays and lives of messages."""
 
+from dataclasses import replace
+
 import delosmq
 from delosmq.client import AckMode, ClientConnection, RedeliveryPolicy
 from delosmq.client.aio import connect as connect_async
+from delosmq.embedded.arguments import default_settings
+from delosmq.model.settings import BrokerSettings
 from delosmq.testing import BrokerFixture
 
 WAIT_S = 10.0
@@ -100,3 +104,30 @@ def test_a_new_broker_has_the_right_time_and_so_have_its_clients(broker: BrokerF
         broker.queue("orders").assert_has(messages=1)
         broker.clock.advance(minutes=2)
         broker.queue("orders").wait_for(messages=0)
+
+
+def listening_on(host: str, port: int) -> BrokerSettings:
+    settings = default_settings()
+    acceptors = tuple(replace(one, host=host) for one in settings.acceptors if one.name == "openwire")
+    return replace(settings, acceptors=tuple(replace(one, port=port) for one in acceptors))
+
+
+def test_a_broker_on_another_address_with_the_same_port_turns_no_clock_of_this_one_s_clients() -> None:
+    with BrokerFixture(settings=listening_on("127.0.0.2", 0)) as other:
+        port = int(other.openwire_url.rpartition(":")[2])
+        with (
+            BrokerFixture(settings=listening_on("127.0.0.1", port)) as broker,
+            delosmq.connect(f"tcp://localhost:{port}", user=broker.user, password=broker.password) as connection,
+        ):
+            other.clock.advance(days=1)
+            connection.send("orders", "tea")
+            (tea,) = broker.queue("orders").messages
+            assert abs(broker.clock.now.timestamp() - tea.timestamp_ms / 1_000) < 60
+
+
+def test_a_broker_on_all_addresses_turns_the_clocks_of_its_clients() -> None:
+    with BrokerFixture(settings=listening_on("0.0.0.0", 0)) as broker, connect(broker) as connection:
+        broker.clock.advance(days=1)
+        connection.send("orders", "tea")
+        (tea,) = broker.queue("orders").messages
+        assert abs(broker.clock.now.timestamp() - tea.timestamp_ms / 1_000) < 60

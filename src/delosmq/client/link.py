@@ -18,7 +18,7 @@ from delosmq.client.transport import links
 from delosmq.client.transport.broker_list import BrokerList
 from delosmq.client.transport.clocks import LinkClock, LocalRandom, happens_within
 from delosmq.client.transport.identity import identity_of
-from delosmq.client.transport.sockets import BrokerSocket, SocketOwner, connect, timeout_s
+from delosmq.client.transport.sockets import BrokerSocket, SocketOwner, connect, place_of, timeout_s
 from delosmq.client.transport.spares import SpareConnection, SparePool
 from delosmq.sessions.client_errors import ClientError, ConnectionLostError, TimedOutError
 from delosmq.sessions.openwire.client import errors
@@ -40,7 +40,7 @@ class Link(ClientEvents, SocketOwner):
         error: why the connection is over; None while it is not, and when it was closed.
         on_error: hears of what fails without a caller that waits, and why the connection is over if it was not closed.
         policies: for messages that are delivered again.
-        place: port or name of the broker that it was connected to last.
+        place: of the broker that it was connected to last.
     """
 
     def __init__(self, plan: ConnectionPlan) -> None:
@@ -48,7 +48,7 @@ class Link(ClientEvents, SocketOwner):
         self.room = asyncio.Event()
         self.error: ClientError | None = None
         self.on_error: asyncio.Queue[ClientError] = asyncio.Queue()
-        self.place: int | str = 0
+        self.place: links.Place = ("", 0)
         self._clock = LinkClock()
         self.policies = plan.redelivery_policies
         self._plan = plan
@@ -171,7 +171,7 @@ class Link(ClientEvents, SocketOwner):
         self._socket = opened
         self._transport = transport
         self._no_socket.clear()
-        self.place = address.port or address.host
+        self.place = place_of(address, transport)
         self._clock.ahead_ns = max(self._clock.ahead_ns, links.ahead_ns(self.place))
         self._cancel_timer()  # `flush` sets it by that clock
 

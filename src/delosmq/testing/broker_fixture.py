@@ -351,11 +351,12 @@ class BrokerFixture(Broker, TimeKeeper):
     def _turn_clients(self) -> None:
         """Those of `delosmq.client` in this process go as the broker's clock, once that was turned."""
         if self._turned:
-            from delosmq.client.transport.links import turn_clocks  # tests with other clients load none of it
+            from delosmq.client.transport import links  # tests with other clients load none of it
 
-            places: list[int | str] = [*self._kept_ports.values(), self.name]
-            for place in places:
-                turn_clocks(place, 0 if self._life is None else self.clock.ahead_ns)
+            settings, _ = self._with_kept_ports()
+            places = [links.place_of(one.host, one.port) for one in settings.acceptors if one.port]
+            for place in (*places, (self.name, 0)):
+                links.turn_clocks(place, 0 if self._life is None else self.clock.ahead_ns)
 
     def _begun(self, life: BrokerThread) -> Self:
         super()._begun(life)

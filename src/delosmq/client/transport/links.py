@@ -1,6 +1,7 @@
 """The connections of this process: what happens to one of them, or at its broker, that others are to hear of."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,18 +13,23 @@ from weakref import WeakSet
 from delosmq.sessions.client_errors import IllegalStateError
 
 _PATIENCE_S: Final = 5.0
+_ALL_ADDRESSES: Final = ("0.0.0.0", "::")
+
+
+Place = tuple[str, int]
+"""Of a broker: the address and port that it listens on, or its name in this process and 0."""
 
 
 class OpenLink(Protocol):
     """One connection, in a loop of its own.
 
     Attributes:
-        place: port or name of the broker that it was connected to last.
+        place: of the broker that it was connected to last.
         broker_id: what that calls itself; "" while it has not.
     """
 
     loop: asyncio.AbstractEventLoop
-    place: int | str
+    place: Place
 
     @property
     def broker_id(self) -> str: ...
@@ -41,7 +47,7 @@ class OpenLink(Protocol):
 
 _links: Final[WeakSet[OpenLink]] = WeakSet()
 _lock: Final = threading.Lock()
-_ahead_ns: Final[dict[int | str, int]] = {}
+_ahead_ns: Final[dict[Place, int]] = {}
 
 
 def enter(link: OpenLink) -> None:
@@ -58,21 +64,28 @@ def tell_of_branch(origin: OpenLink, key: str, *, committed: bool) -> None:
             link.soon(partial(link.end_branch, key, committed=committed))
 
 
-def ahead_ns(place: int | str) -> int:
+def place_of(host: str, port: int) -> Place:
+    """Of a broker that listens on a port, as its clients see it; on all addresses of the machine the host is ""."""
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    address = str(min(found, key=lambda info: info[0] != socket.AF_INET)[4][0])
+    return "" if address in _ALL_ADDRESSES else address, port
+
+
+def ahead_ns(place: Place) -> int:
     """By which the clocks of connections to a broker are ahead of the machine's."""
-    return _ahead_ns.get(place, 0)
+    return _ahead_ns.get(place) or _ahead_ns.get(("", place[1]), 0)
 
 
-def turn_clocks(place: int | str, ahead_ns: int) -> None:
-    """Has the connections to a broker's port, or to its name in this process, those there are and those to come, be so
-    far ahead of the machine's clocks, as a broker under test is; 0 ends that for those to come. What becomes due by it
-    happens before anything that the caller asks of them next."""
+def turn_clocks(place: Place, ahead_ns: int) -> None:
+    """Has the connections to a broker, those there are and those to come, be so far ahead of the machine's clocks, as a
+    broker under test is; 0 ends that for those to come. What becomes due by it happens before anything that the caller
+    asks of them next."""
     if not ahead_ns:
         _ahead_ns.pop(place, None)
         return
     _ahead_ns[place] = ahead_ns
     for link in _open_links():
-        if link.place != place:
+        if link.place != place and (place[0] or link.place[1] != place[1]):
             continue
         try:
             link.check_loop()

@@ -9,6 +9,7 @@ from typing import Final
 from delosmq import in_process
 from delosmq.client.errors import no_local_broker
 from delosmq.client.options.urls import LOCAL, BrokerAddress
+from delosmq.client.transport.links import Place
 from delosmq.client.transport.tls import tls_of
 
 _MS_PER_S: Final = 1_000
@@ -81,6 +82,12 @@ async def connect(
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, address.transport.tcp_no_delay)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, address.transport.keep_alive)
     return transport
+
+
+def place_of(address: BrokerAddress, transport: asyncio.Transport) -> Place:
+    """Where the broker is that we are connected to, whatever name was written."""
+    peer = None if address.scheme == LOCAL else transport.get_extra_info("peername")
+    return (address.host if peer is None else peer[0], address.port)
 
 
 def timeout_s(address: BrokerAddress) -> float | None:
