@@ -3,9 +3,11 @@
 # ACK-5
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -351,3 +353,39 @@ def test_shared_subscriptions_are_refused_with_what_does_the_same(connection: Cl
         seen = [message.text for _ in range(2) for one in consumers if (message := one.receive(WAIT_S)) is not None]
         assert sorted(seen) == ["m0", "m1", "m2", "m3"]
         assert [one.receive(0) for one in consumers] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        (("7", b"t"), "format_id is '7', but must be a whole number from -2147483648 to 2147483647"),
+        ((2**31, b"t"), "format_id is 2147483648"),
+        ((1, "t"), "global_transaction_id is 't', but must be bytes, 1 to 64 of them"),
+        ((1, None), "global_transaction_id is None"),
+        ((1, b"t", "b"), "branch_qualifier is 'b', but must be bytes, 0 to 64 of them"),
+        ((1, b"t", b"b" * 65), "branch_qualifier is b'bbb"),
+    ],
+)
+def test_a_part_of_an_xid_that_is_of_another_type_is_named(parts: tuple[Any, ...], sentence: str) -> None:
+    with pytest.raises(ClientOptionError, match=f"DMQ9056: {re.escape(sentence)}"):
+        Xid(*parts)
+
+
+def test_an_argument_of_another_type_is_named_and_the_branch_goes_on(session: XaSession, name: str, xid: Xid) -> None:
+    resource: Any = session.xa_resource
+    for of_xid in (resource.start, resource.end, resource.prepare, resource.commit, resource.rollback, resource.forget):
+        for wrong in ("branch", None, b"branch", (1, b"t", b"b")):
+            with pytest.raises(ClientOptionError, match=r"DMQ9056: xid is .*, but must be an Xid"):
+                of_xid(wrong)
+    for wrong in ("JOIN", None, 0.5, []):
+        with pytest.raises(ClientOptionError, match=r"DMQ9056: flags is .*, but must be NO_FLAGS, JOIN or RESUME"):
+            resource.start(xid, wrong)
+    resource.start(xid)
+    session.create_producer(name).send("one pot of tea")
+    for wrong in ("FAIL", None, 0.5, []):
+        with pytest.raises(ClientOptionError, match=r"DMQ9056: flags is .*, but must be SUCCESS, FAIL or SUSPEND"):
+            resource.end(xid, wrong)
+    resource.end(xid)
+    with pytest.raises(ClientOptionError, match="DMQ9056: one_phase is 1, but must be True or False"):
+        resource.commit(xid, one_phase=1)
+    resource.commit(xid, one_phase=True)

@@ -7,6 +7,7 @@ from typing import Final
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
+from delosmq.client.options.arguments import MOST_INT, demand_flag, demand_kind, demand_number
 from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.transactions.xa import XA_RDONLY, XaBranches, vote_of, xids_of
@@ -37,7 +38,7 @@ class Xid:
         branch_qualifier: of this resource's part; up to 64 bytes.
 
     Raises:
-        ClientOptionError: DMQ9056, a part is longer.
+        ClientOptionError: DMQ9056, a part is longer, or of another type.
     """
 
     format_id: int
@@ -45,16 +46,21 @@ class Xid:
     branch_qualifier: bytes = b""
 
     def __post_init__(self) -> None:
-        if not 0 < len(self.global_transaction_id) <= LONGEST_PART_BYTES:
-            raise wrong_argument(
-                "global_transaction_id", self.global_transaction_id, f"1 to {LONGEST_PART_BYTES} bytes long"
-            )
-        if len(self.branch_qualifier) > LONGEST_PART_BYTES:
-            raise wrong_argument("branch_qualifier", self.branch_qualifier, f"up to {LONGEST_PART_BYTES} bytes long")
+        demand_number("format_id", self.format_id, MOST_INT, -MOST_INT - 1)
+        _demand_part("global_transaction_id", self.global_transaction_id, 1)
+        _demand_part("branch_qualifier", self.branch_qualifier, 0)
 
-    def wire(self) -> XATransactionId:
-        """As the protocol has it."""
-        return XATransactionId(self.format_id, self.global_transaction_id, self.branch_qualifier)
+
+def _demand_part(name: str, value: object, least: int) -> None:
+    if not isinstance(value, bytes) or not least <= len(value) <= LONGEST_PART_BYTES:
+        raise wrong_argument(name, value, f"bytes, {least} to {LONGEST_PART_BYTES} of them")
+
+
+def _wire(xid: object) -> XATransactionId:
+    """As the protocol has it."""
+    if not isinstance(xid, Xid):
+        raise wrong_argument("xid", xid, "an Xid")
+    return XATransactionId(xid.format_id, xid.global_transaction_id, xid.branch_qualifier)
 
 
 class AsyncXaResource:
@@ -76,7 +82,7 @@ class AsyncXaResource:
         self._check()
         if flags not in (XaFlag.NO_FLAGS, XaFlag.JOIN, XaFlag.RESUME):
             raise wrong_argument("flags", flags, "NO_FLAGS, JOIN or RESUME")
-        self._machine.start(xid.wire())
+        self._machine.start(_wire(xid))
         self._link.flush()
 
     async def end(self, xid: Xid, flags: XaFlag = XaFlag.SUCCESS) -> None:
@@ -86,14 +92,15 @@ class AsyncXaResource:
             flags: SUCCESS; FAIL when it can only be rolled back; SUSPEND when the session goes on with it later.
         """
         self._check()
-        await self._answer(self._machine.end(xid.wire(), int(flags)))
+        demand_kind("flags", flags, int, "SUCCESS, FAIL or SUSPEND")
+        await self._answer(self._machine.end(_wire(xid), int(flags)))
 
     async def prepare(self, xid: Xid) -> bool:
         """Whether the branch is prepared, and waits for `commit` or `rollback` for as long as it takes.
 
         False when nothing was done in it, and it has ended."""
         self._check()
-        request = self._machine.prepare(xid.wire())
+        request = self._machine.prepare(_wire(xid))
         await self._answer(request)
         return vote_of(request) != XA_RDONLY
 
@@ -103,12 +110,13 @@ class AsyncXaResource:
             one_phase: the branch was not prepared.
         """
         self._check()
-        await self._answer(self._machine.commit(xid.wire(), one_phase=one_phase))
+        demand_flag("one_phase", one_phase)
+        await self._answer(self._machine.commit(_wire(xid), one_phase=one_phase))
 
     async def rollback(self, xid: Xid) -> None:
         """What was delivered in the branch is delivered again."""
         self._check()
-        await self._answer(self._machine.rollback(xid.wire()))
+        await self._answer(self._machine.rollback(_wire(xid)))
 
     async def recover(self) -> list[Xid]:
         """The prepared branches of the broker, of all its clients."""
@@ -120,7 +128,7 @@ class AsyncXaResource:
     async def forget(self, xid: Xid) -> None:
         """The coordinator knows how an operator has ended the branch."""
         self._check()
-        await self._answer(self._machine.forget(xid.wire()))
+        await self._answer(self._machine.forget(_wire(xid)))
 
     def _check(self) -> None:
         self._link.check_loop()
