@@ -25,11 +25,11 @@ from delosmq.client import (
 )
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
+from delosmq.model.errors import XA_RBINTEGRITY, XAER_INVAL, XAER_NOTA, XAER_PROTO, XAER_RMFAIL
 from delosmq.testing import BrokerFixture
 from tests.client.proxy import Proxy
 from tests.client.support import WAIT_S
 
-XAER_NOTA, XAER_INVAL, XAER_PROTO, XAER_RMFAIL, XA_RBINTEGRITY = -4, -5, -6, -7, 103
 _numbers = count(1)
 
 
@@ -374,15 +374,16 @@ def test_a_part_of_an_xid_that_is_of_another_type_is_named(parts: tuple[Any, ...
 def test_an_argument_of_another_type_is_named_and_the_branch_goes_on(session: XaSession, name: str, xid: Xid) -> None:
     resource: Any = session.xa_resource
     for of_xid in (resource.start, resource.end, resource.prepare, resource.commit, resource.rollback, resource.forget):
-        for wrong in ("branch", None, b"branch", (1, b"t", b"b")):
+        for no_xid in ("branch", None, b"branch", (1, b"t", b"b")):
             with pytest.raises(ClientOptionError, match=r"DMQ9056: xid is .*, but must be an Xid"):
-                of_xid(wrong)
-    for wrong in ("JOIN", None, 0.5, []):
+                of_xid(no_xid)
+    no_flags: tuple[Any, ...] = ("FAIL", None, 0.5, [])
+    for wrong in no_flags:
         with pytest.raises(ClientOptionError, match=r"DMQ9056: flags is .*, but must be NO_FLAGS, JOIN or RESUME"):
             resource.start(xid, wrong)
     resource.start(xid)
     session.create_producer(name).send("one pot of tea")
-    for wrong in ("FAIL", None, 0.5, []):
+    for wrong in no_flags:
         with pytest.raises(ClientOptionError, match=r"DMQ9056: flags is .*, but must be SUCCESS, FAIL or SUSPEND"):
             resource.end(xid, wrong)
     resource.end(xid)

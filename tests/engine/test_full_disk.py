@@ -12,9 +12,14 @@ from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.log.log import IDS_RESERVED, IDS_RESERVED_WHEN_LOW, Batch, Log
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import OpenCredit
-from delosmq.engine.transactions.xa import XA_RBROLLBACK, XaError
+from delosmq.engine.transactions.xa import XaError
 from delosmq.model.conversion import Conversions
-from delosmq.model.errors import BrokerError, LimitError, StorageError
+from delosmq.model.errors import (
+    XA_RBROLLBACK,
+    BrokerError,
+    LimitError,
+    StorageError,
+)
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from delosmq.wire.stomp.conversion import StompConversion

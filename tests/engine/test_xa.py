@@ -17,6 +17,9 @@ from delosmq.engine.transactions.xa import (
     TMJOIN,
     TMRESUME,
     TMSUSPEND,
+    XaError,
+)
+from delosmq.model.errors import (
     XA_HEURCOM,
     XA_HEURRB,
     XA_RBOTHER,
@@ -27,9 +30,9 @@ from delosmq.engine.transactions.xa import (
     XAER_NOTA,
     XAER_PROTO,
     XAER_RMFAIL,
-    XaError,
+    BrokerError,
+    StorageError,
 )
-from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import Position
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import CountingStore, drain, numbers, promise, recount, send

@@ -8,9 +8,10 @@ from delosmq.client.aio_session import AsyncSession
 from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
 from delosmq.client.options.arguments import MOST_INT, demand_flag, demand_kind, demand_number
+from delosmq.model.errors import XA_RDONLY
 from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
-from delosmq.sessions.openwire.client.transactions.xa import XA_RDONLY, XaBranches, vote_of, xids_of
+from delosmq.sessions.openwire.client.transactions.xa import XaBranches, vote_of, xids_of
 from delosmq.wire.openwire.structures import XATransactionId
 
 LONGEST_PART_BYTES: Final = 64

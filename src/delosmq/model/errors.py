@@ -5,10 +5,26 @@ Every error carries a stable code (DMQnnnn) and a sentence that names the thing 
 
 from collections.abc import Callable
 from enum import Enum
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 E = TypeVar("E", bound="BrokerError")
+
+XA_OK: Final = 0
+XA_RDONLY: Final = 3
+XA_HEURRB: Final = 6
+XA_HEURCOM: Final = 7
+XA_RBROLLBACK: Final = 100
+XA_RBINTEGRITY: Final = 103
+XA_RBOTHER: Final = 104
+XA_RBTIMEOUT: Final = 106
+XAER_RMERR: Final = -3
+XAER_NOTA: Final = -4
+XAER_INVAL: Final = -5
+XAER_PROTO: Final = -6
+XAER_RMFAIL: Final = -7
+XAER_DUPID: Final = -8
+"""What a branch of a distributed transaction comes to, by the numbers of X/Open XA: an answer is not negative."""
 
 
 class Scope(Enum):

@@ -23,7 +23,20 @@ from delosmq.engine.transactions.transaction import (
     TransactionError,
 )
 from delosmq.engine.transactions.transactions import EngineTransactions
-from delosmq.model.errors import BrokerError, LimitError
+from delosmq.model.errors import (
+    XA_HEURCOM,
+    XA_HEURRB,
+    XA_RBOTHER,
+    XA_RBROLLBACK,
+    XA_RBTIMEOUT,
+    XAER_DUPID,
+    XAER_INVAL,
+    XAER_NOTA,
+    XAER_PROTO,
+    XAER_RMFAIL,
+    BrokerError,
+    LimitError,
+)
 from delosmq.model.ids import MonotonicNs
 
 TMNOFLAGS: Final = 0
@@ -33,16 +46,6 @@ TMSUCCESS: Final = 0x04000000
 TMRESUME: Final = 0x08000000
 TMFAIL: Final = 0x20000000
 
-XA_HEURCOM: Final = 7
-XA_HEURRB: Final = 6
-XA_RBROLLBACK: Final = 100
-XA_RBOTHER: Final = 104
-XA_RBTIMEOUT: Final = 106
-XAER_NOTA: Final = -4
-XAER_INVAL: Final = -5
-XAER_PROTO: Final = -6
-XAER_RMFAIL: Final = -7
-XAER_DUPID: Final = -8
 
 MOST_BRANCHES: Final = 10_000
 """Open, prepared and heuristically ended ones: all prepared ones must fit into the state block of the store."""

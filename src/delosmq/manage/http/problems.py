@@ -6,9 +6,10 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.api import LEASE_LOST, LeaseError, TransactionError, XaError, xa
+from delosmq.engine.api import LEASE_LOST, LeaseError, TransactionError, XaError
 from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
+    XAER_NOTA,
     BrokerError,
     LimitError,
     MisuseError,
@@ -107,7 +108,7 @@ def _status_of(error: BrokerError) -> tuple[int, str]:
     if isinstance(error, LeaseError):
         return (404 if error.condition == LEASE_LOST else 409), error.condition
     if isinstance(error, XaError):
-        return (404, "NOT_FOUND") if error.xa_code == xa.XAER_NOTA else (409, "WRONG_STATE")
+        return (404, "NOT_FOUND") if error.xa_code == XAER_NOTA else (409, "WRONG_STATE")
     if isinstance(error, TransactionError):
         return 409, "WRONG_STATE"
     if isinstance(error, PermissionDeniedError):

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from delosmq.model.errors import XAER_RMERR, XAER_RMFAIL
 from delosmq.sessions.client_errors import (
     ClientError,
     ClientSecurityError,
@@ -150,14 +151,12 @@ def branch_refused(error: ClientError) -> XaTransactionError:
     """What the broker says of a branch, or why it says nothing."""
     _, mark, written = error.message.rpartition(_XA_MARK)
     try:
-        return XaTransactionError("DMQ9028", error.message, int(written) if mark else _XAER_RMFAIL)
+        return XaTransactionError("DMQ9028", error.message, int(written) if mark else XAER_RMFAIL)
     except ValueError:
-        return XaTransactionError("DMQ9028", error.message, _XAER_RMERR)
+        return XaTransactionError("DMQ9028", error.message, XAER_RMERR)
 
 
 _XA_MARK: Final = "xaErrorCode:"
-_XAER_RMERR: Final = -3
-_XAER_RMFAIL: Final = -7
 _SECURITY: Final = "DMQ9020"
 _CLASSES: Final[dict[str, tuple[str, type[ClientError]]]] = {
     "SecurityException": (_SECURITY, ClientSecurityError),

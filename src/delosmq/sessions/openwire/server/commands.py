@@ -8,12 +8,16 @@ from collections.abc import Callable
 from typing import Final
 
 from delosmq.engine.api import JobWaiter
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import (
+    XA_OK,
+    XA_RDONLY,
+    BrokerError,
+)
 from delosmq.model.ids import MonotonicNs
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.connection import OpenWireConnection, ParkedCommand
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN
-from delosmq.sessions.openwire.server.transactions import XA_OK, XA_RDONLY, OpenWireTransaction, end_association
+from delosmq.sessions.openwire.server.transactions import OpenWireTransaction, end_association
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,

@@ -1,7 +1,11 @@
 """The parts of a connection that is logged in, and how they end together."""
 
 from delosmq.engine.api import BulkAck
-from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.errors import (
+    XA_OK,
+    BrokerError,
+    StorageError,
+)
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.virtual_topics import CLASSIC
 from delosmq.sessions.machine import SessionMachine
@@ -19,7 +23,7 @@ from delosmq.sessions.openwire.server.producers import Producers
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.replies import Replies
 from delosmq.sessions.openwire.server.temporary_destinations import OpenWireTemporaryDestinations
-from delosmq.sessions.openwire.server.transactions import XA_OK, OpenWireTransaction, OpenWireTransactions
+from delosmq.sessions.openwire.server.transactions import OpenWireTransaction, OpenWireTransactions
 from delosmq.sessions.parked_sends import Parked, ParkedSends
 from delosmq.sessions.permissions import Permissions
 from delosmq.wire.openwire.commands import (

@@ -4,8 +4,10 @@ from abc import ABC, abstractmethod
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.model.errors import BrokerError
-from delosmq.sessions.openwire.server.transactions import XA_OK
+from delosmq.model.errors import (
+    XA_OK,
+    BrokerError,
+)
 from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.structures import Command, Structure
 

@@ -2,8 +2,12 @@
 
 from typing import Final
 
-from delosmq.engine.api import xa
-from delosmq.model.errors import BrokerError, Scope
+from delosmq.model.errors import (
+    XA_RBROLLBACK,
+    XAER_INVAL,
+    BrokerError,
+    Scope,
+)
 from delosmq.sessions.openwire.server.java_exceptions import (
     DESTINATION_GONE,
     ILLEGAL_STATE,
@@ -354,7 +358,7 @@ def rollback_only(key: str, cause: str) -> str:
 
 @openwire_error("DMQ5273", XA)
 def rollback_only_branch(key: str, cause: str) -> str:
-    return f"{_rolled_back(key, cause)} xaErrorCode:{xa.XA_RBROLLBACK}"
+    return f"{_rolled_back(key, cause)} xaErrorCode:{XA_RBROLLBACK}"
 
 
 def _rolled_back(key: str, cause: str) -> str:
@@ -365,7 +369,7 @@ def _rolled_back(key: str, cause: str) -> str:
 def sends_lost(key: str, count: int) -> str:
     return (
         f"a connection that joined branch {key} was lost while {count} messages it had sent there waited for space:"
-        f" roll the branch back. xaErrorCode:{xa.XA_RBROLLBACK}"
+        f" roll the branch back. xaErrorCode:{XA_RBROLLBACK}"
     )
 
 
@@ -373,7 +377,7 @@ def sends_lost(key: str, count: int) -> str:
 def branch_id_wrong(length: int, limit: int) -> str:
     return (
         f"a part of the branch's XID has {length} bytes, but XA allows {limit}: let the coordinator choose a shorter"
-        f" one. xaErrorCode:{xa.XAER_INVAL}"
+        f" one. xaErrorCode:{XAER_INVAL}"
     )
 
 

@@ -20,8 +20,6 @@ OPEN_LIMIT: Final = 100
 LONGEST_XID_PART_BYTES: Final = 64
 """Of each of both parts. Source: MAXGTRIDSIZE and MAXBQUALSIZE of X/Open XA."""
 
-XA_OK: Final = 0
-XA_RDONLY: Final = 3
 
 _FORMAT: Final = struct.Struct(">iHH")
 

@@ -8,6 +8,7 @@ Source: TransactionContext of the Java client, and X/Open XA.
 from collections.abc import Callable
 from typing import Final
 
+from delosmq.model.errors import XA_OK, XA_RBINTEGRITY, XA_RDONLY, XAER_INVAL, XAER_NOTA, XAER_PROTO, XAER_RMFAIL
 from delosmq.sessions.client_errors import ClientError, XaTransactionError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.participants import Participant
@@ -33,13 +34,6 @@ TMSUSPEND: Final = 0x02000000
 TMSUCCESS: Final = 0x04000000
 TMFAIL: Final = 0x20000000
 
-XA_OK: Final = 0
-XA_RDONLY: Final = 3
-XA_RBINTEGRITY: Final = 103
-XAER_NOTA: Final = -4
-XAER_INVAL: Final = -5
-XAER_PROTO: Final = -6
-XAER_RMFAIL: Final = -7
 
 _END: Final = "the end of a branch"
 _ROLLBACK: Final = "to roll back a branch"
