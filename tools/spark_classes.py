@@ -1,6 +1,6 @@
 """Keeps the classes that Java loads for Spark in one file, from which a Java starts Spark in less than half the time.
 
-    python -m tools.spark_classes     makes build/spark-classes.jsa, unless it is there
+    python -m tools.spark_classes     makes build/spark-classes-VERSION.jsa, unless it is there
 
 Java itself looks whether the file fits it and Spark's jars, and does without it if not. Source: "Class Data Sharing" in
 the manual of `java`.
@@ -12,13 +12,18 @@ import os
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from delosmq.spark.errors import JavaMissingError
 from delosmq.spark.java import ensure_java
 
 ROOT = Path(__file__).resolve().parent.parent
-CLASSES = ROOT / "build" / "spark-classes.jsa"
+try:
+    SPARK = version("pyspark")
+except PackageNotFoundError:
+    SPARK = "none"
+CLASSES = ROOT / "build" / f"spark-classes-{SPARK}.jsa"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compile quickly: a Spark of a test lives too short for what Java's second compiler would make of its code."""
 QUIET = "-Xlog:disable"
@@ -53,7 +58,7 @@ def make() -> str:
     CLASSES.parent.mkdir(exist_ok=True)
     try:
         return _keep()
-    except (JavaMissingError, subprocess.TimeoutExpired) as error:
+    except (JavaMissingError, OSError, subprocess.TimeoutExpired) as error:
         return f"Spark starts without its classes kept: {error}"
 
 

@@ -1,6 +1,8 @@
 """What the blocking client sends without waiting: in order, told by its id, within bounds, and never lost unnoticed."""
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
@@ -16,13 +18,17 @@ from delosmq.client import (
     IllegalStateError,
     ResourceAllocationError,
     TextMessage,
+    Xid,
     connect,
 )
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio_producer import AsyncProducer, PreparedMessage
 from delosmq.client.options.connect_options import plan_for
 from delosmq.client.threads.loop_thread import LoopThread
+from delosmq.client.threads.ordered_calls import OrderedCalls
 from delosmq.client.threads.wake_up import WakeUp
+from delosmq.client.transport.clocks import LinkClock
+from delosmq.model.ids import WallMs
 from tests.client.support import WAIT_S, OpenSession
 
 T = TypeVar("T")
@@ -235,3 +241,164 @@ def test_a_signal_handler_that_sends_amid_a_send_keeps_numbers_in_the_order_of_m
     assert numbers == sorted(numbers)
     assert found[1] is not None
     assert found[1].message_id == told
+
+
+def test_a_handler_that_sends_while_a_number_is_given_gets_another_one(
+    open_session: OpenSession,
+    name: str,
+    at_sigterm: Callable[[Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = LinkClock.wall_ms
+
+    def wall_ms(clock: LinkClock) -> WallMs:
+        if threading.current_thread() is threading.main_thread():
+            monkeypatch.undo()
+            signal.raise_signal(signal.SIGTERM)
+        return real(clock)
+
+    ids: list[str] = []
+    with open_session() as session:
+        producer = session.create_producer(name)
+        at_sigterm(lambda: ids.append(producer.send("by the handler", persistent=False)))
+        monkeypatch.setattr(LinkClock, "wall_ms", wall_ms)
+        ids.append(producer.send("by the program", persistent=False))
+        consumer = session.create_consumer(name)
+        found = [consumer.receive(WAIT_S) for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert [one.message_id for one in found if one] == ids
+
+
+def test_threads_that_send_in_one_session_are_told_so_and_no_two_messages_have_one_id(
+    open_session: OpenSession, name: str
+) -> None:
+    ids: list[str] = []
+    refused: list[str] = []
+    before = sys.getswitchinterval()
+
+    def send() -> None:
+        for _ in range(500):
+            try:
+                ids.append(producer.send("x", persistent=False))
+            except IllegalStateError as error:
+                refused.append(error.code)
+
+    with open_session() as session:
+        producer = session.create_producer(name)
+        threads = [threading.Thread(target=send) for _ in range(4)]
+        sys.setswitchinterval(1e-5)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(before)
+        producer.send("the session is free again", persistent=False)
+    assert len(ids) == len(set(ids))
+    assert set(refused) <= {"DMQ9081"}
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_an_interrupted_send_belongs_to_the_transaction_that_it_interrupted(
+    open_session: OpenSession, name: str, *, commits: bool
+) -> None:
+    with open_session(AckMode.TRANSACTED) as session:
+        producer = session.create_producer(name)
+        put = session.done.put
+
+        def interrupted(function: Callable[[], None]) -> None:
+            put(function)
+            session.done.put = put
+            raise KeyboardInterrupt
+
+        session.done.put = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            producer.send("interrupted")
+        if commits:
+            session.commit()
+        else:
+            session.rollback()
+        producer.send("next")
+        session.rollback()
+        producer.send("last")
+        session.commit()
+    with open_session() as other:
+        consumer = other.create_consumer(name)
+        expected = ["interrupted", "last"] if commits else ["last"]
+        assert [one.text for one in (consumer.receive(WAIT_S) for _ in expected) if one] == expected
+        assert consumer.receive(0) is None
+
+
+def test_a_transaction_that_lacks_a_message_stays_uncommitted_however_often_it_is_tried(
+    broker: delosmq.Broker, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{broker.openwire_url}?wireFormat.maxFrameSize=5000"
+    with connect(url, user=broker.user, password=broker.password) as connection:
+        session = connection.create_session(AckMode.TRANSACTED)
+        producer = session.create_producer(name)
+        monkeypatch.setattr(PreparedMessage, "fits_into", lambda *_: True)
+        producer.send("good")
+        producer.send("x" * 10_000)
+        for _ in range(2):
+            with pytest.raises(ResourceAllocationError, match="DMQ9008"):
+                session.commit()
+        assert [*connection.messages(name, timeout_s=0.1)] == []
+
+
+def test_a_branch_of_a_distributed_transaction_waits_for_each_message(broker: delosmq.Broker, name: str) -> None:
+    url = f"{broker.openwire_url}?jms.useAsyncSend=true"
+    with connect(url, user=broker.user, password=broker.password) as connection:
+        session = connection.create_xa_session()
+        producer = session.create_producer(name)
+        branch = Xid(1, b"transaction", b"branch")
+        session.xa_resource.start(branch)
+        for persistent in (True, False):
+            producer.send("one", persistent=persistent)
+            assert len(session.done) == 0
+        session.xa_resource.end(branch)
+        session.xa_resource.commit(branch, one_phase=True)
+        assert len([*connection.messages(name, timeout_s=0.1)]) == 2
+
+
+def test_one_call_that_fails_leaves_the_others_their_order() -> None:
+    thread = LoopThread()
+    calls = OrderedCalls(thread)
+    said: list[str] = []
+
+    def fail() -> None:
+        raise LookupError("on purpose")
+
+    def begin() -> None:
+        calls.add(lambda: said.append("first"))
+        calls.add(fail)
+        calls.add(lambda: said.append("second"))
+        thread.soon(lambda: said.append("what was asked for later"))
+
+    errors: list[object] = []
+    thread.call(lambda: thread.loop.set_exception_handler(lambda _, context: errors.append(context.get("exception"))))
+    thread.call(begin)
+    thread.call(lambda: None)
+    thread.call(lambda: None)
+    thread.end()
+    assert said == ["first", "second", "what was asked for later"]
+    assert [type(error) for error in errors] == [LookupError]
+
+
+def test_a_program_that_ends_without_a_close_has_sent_what_it_sent(broker: delosmq.Broker, name: str) -> None:
+    program = (
+        "import sys, delosmq.client as client\n"
+        "connection = client.connect(sys.argv[1], user=sys.argv[2], password=sys.argv[3])\n"
+        "producer = connection.create_session().create_producer(sys.argv[4])\n"
+        "for number in range(50):\n"
+        "    producer.send(str(number), persistent=False)\n"
+        "sys.exit()\n"
+    )
+    words = [broker.openwire_url, broker.user, broker.password, name]
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *words], timeout=60, check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stderr
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        texts = [one.text for one in connection.messages(name, timeout_s=0.1)]
+    assert texts == [str(number) for number in range(50)]

@@ -163,7 +163,7 @@ class AsyncConsumer(AsyncCloseable):
         try:
             await self._arrived.wait()
         finally:
-            self._session.waits = False
+            self._session.end_to_wait()
             if timer is not None:
                 timer.cancel()
 

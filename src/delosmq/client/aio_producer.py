@@ -64,6 +64,7 @@ class ProducerOwner(OneCaller, ABC):
     def check_open(self) -> None:
         """The same, whoever uses it."""
 
+    @abstractmethod
     def check_usable(self) -> None:
         """As `check_open`, for any thread."""
 
@@ -242,7 +243,7 @@ class AsyncProducer(AsyncCloseable):
             try:
                 await link.answer(request)
             finally:
-                self._session.waits = False
+                self._session.end_to_wait()
         elif request is not None:
             self._tell_later(request, made.message_id, on_completion)
         return made.message_id
@@ -258,7 +259,7 @@ class AsyncProducer(AsyncCloseable):
                 await self._room.wait()
                 self._check_open()
         finally:
-            session.waits = False
+            session.end_to_wait()
 
     def _stamp(self, prepared: "PreparedMessage") -> None:
         self._machine.stamp(

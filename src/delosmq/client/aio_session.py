@@ -264,9 +264,8 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
         self.check()
-        failed, self._failed_post = self._failed_post, None
-        if failed is not None:
-            raise failed
+        if self._failed_post is not None:
+            raise self._failed_post
         await self._answer(self._machine.commit())
 
     async def rollback(self) -> None:
@@ -321,7 +320,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         try:
             await self._link.answer(request)
         finally:
-            self.waits = False
+            self.end_to_wait()
 
     async def complete_sends(self) -> None:
         """Waits until the listeners of messages have been told, for as long as a close may take."""

@@ -23,5 +23,10 @@ class OneCaller:
         self.waits: bool = False
 
     def begin_to_wait(self) -> None:
-        """A call waits from now on, until it sets `waits` to False."""
-        self.waits = self.counts_callers and not by_listener.get()
+        """A call waits from now on; `end_to_wait` follows."""
+        if self.counts_callers and not by_listener.get():
+            self.waits = True
+
+    def end_to_wait(self) -> None:
+        if not by_listener.get():
+            self.waits = False

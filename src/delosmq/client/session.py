@@ -74,9 +74,10 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9081, it is another thread.
         """
-        if self.caller not in (0, get_ident()):
+        caller = self.caller  # once: the other thread may leave meanwhile
+        if caller not in (0, get_ident()):
             raise used_by_two("thread")
-        return self.caller
+        return caller
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What a coroutine of this session returns.
@@ -84,6 +85,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: as `LoopThread.run`, and `check_caller`.
         """
+        self.done.ask()  # for a send that was interrupted before it asked
         if in_listener():
             return self._thread.run(work)
         try:
@@ -308,7 +310,8 @@ class MessageProducer(Closeable):
 
         Raises:
             MessageFormatError: DMQ9060, a property or the body has no type in JMS.
-            ClientError: the broker refuses it.
+            ClientError: the broker refuses it. Where no answer is waited for, the exception listener is told, and in a
+                transaction `commit` raises it.
         """
         if on_completion is None:
             return self._send(message, destination, options)
@@ -321,9 +324,18 @@ class MessageProducer(Closeable):
         return self._session.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
 
     def _send(self, message: Sendable, destination: Named | None, options: SendOptions) -> str:
+        session = self._session
+        if in_listener():
+            return self._send_soon(message, destination, options)
+        before = session.check_caller()
+        session.caller = get_ident()
+        try:
+            return self._send_soon(message, destination, options)
+        finally:
+            session.caller = before
+
+    def _send_soon(self, message: Sendable, destination: Named | None, options: SendOptions) -> str:
         inner, session = self._inner, self._session
-        if not in_listener():
-            session.check_caller()
         inner.check_usable()
         prepared = inner.prepare(message, destination=destination, **options)
         done = session.done
@@ -331,7 +343,7 @@ class MessageProducer(Closeable):
             return session.run(inner.send_prepared(prepared))
         machine, post = inner.machine, partial(inner.post, prepared.command)
         number = inner.stamp_to_post(prepared)
-        while number != machine.sequence:  # a signal handler has sent one meanwhile, which is to have the lower number
+        while number != machine.sequence:  # another one was sent meanwhile, which is to have the lower number
             number = inner.stamp_to_post(prepared)
         done.put(post)
         done.ask()

@@ -1,6 +1,5 @@
 """What programs pass as arguments, looked at before anything is done with it."""
 
-import math
 from collections.abc import Mapping
 from inspect import iscoroutinefunction
 from types import UnionType
@@ -72,7 +71,9 @@ def demand_timeout(value: object) -> None:
     Raises:
         ClientOptionError: DMQ9056, so long nothing can wait.
     """
-    if value is not None and not (isinstance(value, int | float) and 0 <= value < math.inf):
+    if value is None:
+        return
+    if isinstance(value, bool) or not (isinstance(value, int | float) and 0 <= value < MOST_MS):
         raise wrong_argument("timeout_s", value, "None, which waits for ever, or a finite number, 0 or more")
 
 

@@ -1,17 +1,22 @@
 """The thread in which all blocking connections of a process have their event loop; there is one while there are any."""
 
 import asyncio
+import atexit
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from delosmq.client.errors import in_the_loop
 from delosmq.client.threads.wake_up import WakeUp
+from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.errors import closed
 
 T = TypeVar("T")
+_TURNS_TO_THE_SOCKETS: Final = 4
+"""Of the loop: what was done in a session, its messages, their frames, and one more."""
 
 
 class LoopCall(Generic[T]):
@@ -165,6 +170,16 @@ class LoopThread:
             self._given.append(function)
             self._wake_up.ask()
 
+    def drain(self) -> None:
+        """Waits until what was given is with the sockets."""
+
+        async def turns() -> None:
+            for _ in range(_TURNS_TO_THE_SOCKETS):
+                await asyncio.sleep(0)
+
+        with suppress(ClientError):
+            self.run(turns())
+
     def keep(self, task: asyncio.Future[None]) -> None:
         """Holds what runs in the loop and would be forgotten."""
         self._kept.add(task)
@@ -173,6 +188,16 @@ class LoopThread:
 
 _lock: Final = threading.Lock()
 _shared: list[LoopThread] = []
+
+
+def _drain_at_exit() -> None:
+    """A program that ends without a close has sent what it sent, as far as the sockets take it."""
+    for thread in list(_shared):
+        if thread.process == os.getpid():
+            thread.drain()
+
+
+atexit.register(_drain_at_exit)
 
 
 def enter() -> LoopThread:

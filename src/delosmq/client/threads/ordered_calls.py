@@ -1,5 +1,6 @@
 """What a thread has done in its session, told to the loop in order, and together what happens at one time."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,14 +28,16 @@ class OrderedCalls:
         self._wake_up.ask()
 
     def work_off(self) -> None:
-        """In the loop."""
+        """In the loop. One that fails leaves the others their turn: what is asked for later counts on them."""
         functions = self._functions
-        try:
-            for _ in range(len(functions)):
+        for _ in range(len(functions)):
+            try:
                 functions.popleft()()
-        finally:
-            if functions:
-                self._wake_up.ask()
+            except Exception as error:
+                told = {"message": "what a thread has done in its session failed in the loop", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(told)
+        if functions:
+            self._wake_up.ask()
 
     def withdraw(self, function: Callable[[], None]) -> None:
         """Not to be called, unless it was."""

@@ -3,6 +3,9 @@
 Source: ActiveMQMessageProducer and ActiveMQSession.send of the Java client.
 """
 
+from collections.abc import Iterator
+from itertools import count
+
 from delosmq.sessions.openwire.client.acknowledgement import NOT_COUNTED
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest
 from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
@@ -28,6 +31,7 @@ class OpenWireProducer:
         self._transaction = transaction
         self._transacted = transacted
         self.sequence: int = 0
+        self._numbers: Iterator[int] = count(1)
         self._unanswered_bytes: int = 0
 
     @property
@@ -63,9 +67,11 @@ class OpenWireProducer:
         options = self._sender.options
         if options.send_timeout_ms > 0 or options.always_sync_send or self.info.window_size > 0:
             return False
-        # Of distributed transactions, branches begin and end between two messages.
-        local = self._transacted and type(self._transaction) is LocalTransaction
-        return not persistent or options.use_async_send or local
+        if (
+            self._transacted
+        ):  # in a distributed transaction nothing but the answer says whether its branch has the message
+            return type(self._transaction) is LocalTransaction
+        return not persistent or options.use_async_send
 
     def stamp(
         self,
@@ -77,11 +83,14 @@ class OpenWireProducer:
         time_to_live_ms: int = 0,
     ) -> None:
         """Sets the headers of ``message``, whose body and properties are set. `send_stamped` follows, in this order."""
-        self.sequence += 1
+        # One step: threads, and a signal handler in the midst of this, get numbers of their own.
+        number = next(self._numbers)
+        if number > self.sequence:
+            self.sequence = number
         now_ms = self._sender.clock.wall_ms()
         message.destination = destination
         message.producer_id = self.producer_id
-        message.message_id = MessageId(self.producer_id, self.sequence)
+        message.message_id = MessageId(self.producer_id, number)
         message.persistent = persistent
         message.priority = priority
         message.timestamp = 0 if self._sender.options.disable_time_stamps_by_default else now_ms
