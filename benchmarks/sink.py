@@ -91,8 +91,8 @@ class Sink:
 
     def stop(self) -> None:
         """End `serve`; may be called from another thread."""
-        self._stopped = True
         self._waker.send(b"x")
+        self._stopped = True  # not before: `serve` closes that socket once it sees this
 
     def _accept(self) -> None:
         client, _ = self._listener.accept()

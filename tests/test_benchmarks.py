@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from benchmarks import engine, engine_worker, machine, restart
 from benchmarks.cells import CELL_NAMES, Job
 from benchmarks.generator import Generator
 from benchmarks.report import Results, render
-from benchmarks.sink import SinkThread, count_across
+from benchmarks.sink import Sink, SinkThread, count_across
 
 TIMES = {"send_cpu_s": 0.3, "start_s": 0.5, "start_cpu_s": 0.4}
 
@@ -57,6 +60,24 @@ def test_every_message_is_confirmed_received_and_acknowledged(
         assert outcome.delivery is not None
         assert outcome.delivery.count == messages
         assert (outcome.receipt is None) == (outstanding is None)
+
+
+def test_a_sink_may_end_as_soon_as_it_is_told_to() -> None:
+    class Prompt(Sink):
+        """Has ended before `stop` does anything else."""
+
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if value is True:
+                with suppress(OSError):  # it has ended already
+                    socket.create_connection(("127.0.0.1", self.port)).close()
+                thread.join()
+
+    sink = Prompt()
+    thread = threading.Thread(target=sink.serve)
+    thread.start()
+    sink.stop()
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("cut", range(6))
