@@ -121,10 +121,11 @@ class Stage:
         return found
 
     def left(self, queue: str) -> list[str]:
-        """All that is in a queue, which is empty then. The broker says when there is nothing more."""
+        """All that is in a queue, which is empty then. The broker says when there is nothing more, twice: Classic
+        may say so while it still puts back what others had."""
         with self.connect() as connection, connection.create_session() as session:
             consumer = session.create_consumer(f"{queue}?consumer.prefetchSize=0")
-            return list(iter(lambda: text_of(consumer), None))
+            return [text for _ in range(2) for text in iter(lambda: text_of(consumer), None)]
 
     def barrier(self, session: ClientSession) -> None:
         """The broker has handled all that this connection has said."""
