@@ -4,7 +4,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypedDict
+from typing import Final, TypedDict, Unpack
 
 from delosmq.client import errors
 from delosmq.client.closeable import AsyncCloseable
@@ -163,12 +163,8 @@ class AsyncProducer(AsyncCloseable):
         message: Sendable,
         *,
         destination: Named | None = None,
-        properties: Mapping[str, PropertyContent] | None = None,
-        persistent: bool | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delay_ms: int = 0,
         on_completion: CompletionListener | None = None,
+        **options: Unpack[SendOptions],
     ) -> str:
         """Sends a message, or one made of a body: text of a str; bytes, a map or a stream of what these are.
 
@@ -179,7 +175,7 @@ class AsyncProducer(AsyncCloseable):
             destination: needed when the producer was made without one.
             on_completion: a function or coroutine function, which hears when the broker has the message or has refused
                 it; this returns without waiting for that. It is told in the order of sending.
-            properties, persistent, priority, time_to_live_ms, delay_ms: as `SendOptions` has them.
+            options: as `SendOptions` has them.
 
         Returns:
             The message's id.
@@ -190,15 +186,7 @@ class AsyncProducer(AsyncCloseable):
         """
         self._check()
         demand_function("on_completion", on_completion)
-        prepared = self.prepare(
-            message,
-            destination=destination,
-            properties=properties,
-            persistent=persistent,
-            priority=priority,
-            time_to_live_ms=time_to_live_ms,
-            delay_ms=delay_ms,
-        )
+        prepared = self.prepare(message, destination=destination, **options)
         return await self.send_prepared(prepared, on_completion)
 
     def prepare(

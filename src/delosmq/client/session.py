@@ -85,7 +85,8 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: as `LoopThread.run`, and `check_caller`.
         """
-        self.done.ask()  # for a send that was interrupted before it asked
+        if len(self.done):
+            self.done.ask()  # for a send that was interrupted before it asked
         if in_listener():
             return self._thread.run(work)
         try:
