@@ -9,7 +9,7 @@ from typing import Self
 import pytest
 
 import delosmq
-from delosmq.client import AckMode, ClientConnection, ClientSession, IllegalStateError
+from delosmq.client import AckMode, ClientConnection, ClientSession, IllegalStateError, Xid
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio_session import AsyncSession
 from delosmq.testing import BrokerFixture
@@ -47,6 +47,7 @@ class Receiving:
         self.session = session
         self.consumer = session.create_consumer(name)
         self.producer = session.create_producer(name)
+        self.browser = session.create_browser(f"{name}.browsed")
         waits = threading.Event()
         self.received = threads.submit(self.consumer.receive, Timeout(WAIT_S, waits))
         assert waits.wait(WAIT_S)
@@ -66,6 +67,8 @@ CALLS: list[Callable[[Receiving], object]] = [
     lambda work: work.session.recover(),
     lambda work: work.consumer.acknowledge(),
     lambda work: work.consumer.set_listener(print),
+    lambda work: list(work.session.create_browser("other")),
+    lambda work: list(work.browser),
 ]
 
 
@@ -81,6 +84,45 @@ def test_a_thread_that_uses_a_session_while_another_one_waits_in_it_is_told(
     connection.send(name, "for the one that waits")
     assert work.text() == "for the one that waits"
     session.acknowledge()  # now it is free
+
+
+def test_a_thread_that_starts_or_ends_a_branch_while_another_one_waits_in_it_is_told(
+    connection: ClientConnection, name: str, threads: ThreadPoolExecutor
+) -> None:
+    with connection.create_xa_session() as session:
+        mine, other = Xid(7, name.encode()[-64:]), Xid(8, name.encode()[-64:])
+        resource = session.xa_resource
+        resource.start(mine)
+        work = Receiving(session, name, threads)
+        with TWO:
+            resource.end(mine)
+        with TWO:
+            resource.start(other)
+        connection.send(name, "for the one that waits")
+        assert work.text() == "for the one that waits"
+        resource.end(mine)
+        resource.rollback(mine)
+
+
+def test_a_coordinator_completes_branches_whatever_a_session_of_another_thread_does(
+    connection: ClientConnection, name: str, threads: ThreadPoolExecutor
+) -> None:
+    with connection.create_xa_session() as session:
+        done, mine = Xid(7, name.encode()[-64:]), Xid(8, name.encode()[-64:])
+        resource = session.xa_resource
+        resource.start(done)
+        session.create_producer(f"{name}.out").send("x")
+        resource.end(done)
+        resource.start(mine)
+        work = Receiving(session, name, threads)
+        assert resource.prepare(done)
+        assert done in resource.recover()
+        resource.commit(done)
+        connection.send(name, "for the one that waits")
+        assert work.text() == "for the one that waits"
+        resource.end(mine)
+        resource.rollback(mine)
+        assert [message.text for message in connection.messages(f"{name}.out", timeout_s=0)] == ["x"]
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["session", "consumer"])
@@ -194,6 +236,31 @@ async def test_a_task_that_uses_a_session_while_another_one_waits_in_it_is_told(
     assert message.text == "for the one that waits"
     message.acknowledge()
     await session.recover()
+
+
+async def test_a_task_that_starts_or_ends_a_branch_while_another_one_waits_in_it_is_told(
+    aio: AsyncConnection, name: str
+) -> None:
+    async with await aio.create_xa_session() as session:
+        branch = Xid(7, name.encode()[-64:])
+        resource = session.xa_resource
+        await resource.start(branch)
+        consumer = await session.create_consumer(name)
+        waiting = asyncio.ensure_future(consumer.receive(WAIT_S))
+        await asyncio.sleep(0)
+        with TWO:
+            await resource.end(branch)
+        with TWO:
+            await resource.start(Xid(8, name.encode()[-64:]))
+        assert branch not in await resource.recover()
+        await aio.send(name, "x")
+        assert await waiting is not None
+        ending = asyncio.ensure_future(resource.end(branch))
+        await asyncio.sleep(0)
+        with TWO:
+            await session.create_producer(name)
+        await ending
+        await resource.rollback(branch)
 
 
 @pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.TRANSACTED])

@@ -44,8 +44,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         return self._machine.closed
 
     def check(self) -> None:
-        if self.waits and not by_listener.get():
-            raise errors.used_by_two("task")
+        self.check_caller()
         self.check_open()
 
     def check_open(self) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
+from delosmq.client.one_caller import OneCaller
 from delosmq.client.options.arguments import MOST_INT, demand_flag, demand_kind, demand_number
 from delosmq.model.errors import XA_RDONLY
 from delosmq.sessions.openwire.client.ports import PendingRequest
@@ -65,12 +66,14 @@ def _wire(xid: object) -> XATransactionId:
 
 
 class AsyncXaResource:
-    """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch.
+    """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch, and
+    whoever is at work in the session.
 
     All raise XaTransactionError, whose ``error_code`` is that of X/Open XA.
     """
 
-    def __init__(self, link: Link, machine: XaBranches) -> None:
+    def __init__(self, session: OneCaller, link: Link, machine: XaBranches) -> None:
+        self._session = session
         self._link = link
         self._machine = machine
 
@@ -79,7 +82,11 @@ class AsyncXaResource:
 
         Args:
             flags: NO_FLAGS; JOIN and RESUME are the same, as the broker knows which branches there are.
+
+        Raises:
+            IllegalStateError: DMQ9081, another task is at work in the session.
         """
+        self._session.check_caller()
         self._check()
         if flags not in (XaFlag.NO_FLAGS, XaFlag.JOIN, XaFlag.RESUME):
             raise wrong_argument("flags", flags, "NO_FLAGS, JOIN or RESUME")
@@ -91,10 +98,19 @@ class AsyncXaResource:
 
         Args:
             flags: SUCCESS; FAIL when it can only be rolled back; SUSPEND when the session goes on with it later.
+
+        Raises:
+            IllegalStateError: as `start`.
         """
+        self._session.check_caller()
         self._check()
         demand_kind("flags", flags, int, "SUCCESS, FAIL or SUSPEND")
-        await self._answer(self._machine.end(_wire(xid), int(flags)))
+        request = self._machine.end(_wire(xid), int(flags))
+        self._session.begin_to_wait()
+        try:
+            await self._answer(request)
+        finally:
+            self._session.end_to_wait()
 
     async def prepare(self, xid: Xid) -> bool:
         """Whether the branch is prepared, and waits for `commit` or `rollback` for as long as it takes.
@@ -145,11 +161,13 @@ class AsyncXaSession(AsyncSession):
     """A session whose transactions are branches of distributed ones.
 
     Outside a branch it receives nothing; what it sends then is no part of any transaction.
-
-    Attributes:
-        xa_resource: starts and ends its branches.
     """
 
     def __init__(self, link: Link, machine: OpenWireClientSession, resource: XaBranches, connection: object) -> None:
         super().__init__(link, machine, connection)
-        self.xa_resource = AsyncXaResource(link, resource)
+        self._branches = resource
+
+    @property
+    def xa_resource(self) -> AsyncXaResource:
+        """Starts and ends its branches."""
+        return AsyncXaResource(self, self._link, self._branches)

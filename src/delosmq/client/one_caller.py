@@ -6,6 +6,8 @@ Listeners are not counted: whatever they do with their session is in turn with w
 from contextvars import ContextVar
 from typing import Final
 
+from delosmq.client.errors import used_by_two
+
 by_listener: Final[ContextVar[bool]] = ContextVar("by_listener", default=False)
 """Set where a listener or an ``on_completion`` of asyncio is called, and so in what they begin."""
 
@@ -21,6 +23,14 @@ class OneCaller:
     def __init__(self) -> None:
         self.counts_callers: bool = True
         self.waits: bool = False
+
+    def check_caller(self) -> None:
+        """
+        Raises:
+            IllegalStateError: DMQ9081, another task is at work in it.
+        """
+        if self.waits and not by_listener.get():
+            raise used_by_two("task")
 
     def begin_to_wait(self) -> None:
         """A call waits from now on; `end_to_wait` follows."""

@@ -185,7 +185,7 @@ class ClientSession(Closeable):
 
     def create_browser(self, queue: Named, selector: str = "") -> "QueueBrowser":
         """Looks at what a queue holds, oldest first, without taking it."""
-        return QueueBrowser(self._thread, self.run(self._inner.create_browser(queue, selector)))
+        return QueueBrowser(self._thread, self.run(self._inner.create_browser(queue, selector)), self)
 
     # --- acknowledgement and transactions
 
@@ -456,9 +456,10 @@ class MessageConsumer(Closeable):
 class QueueBrowser:
     """What a queue holds: ``for message in browser``, each time from the beginning."""
 
-    def __init__(self, thread: LoopThread, inner: AsyncBrowser) -> None:
+    def __init__(self, thread: LoopThread, inner: AsyncBrowser, session: ClientSession) -> None:
         self._thread = thread
         self._inner = inner
+        self._session = session
 
     @property
     def queue(self) -> JmsDestination:
@@ -471,7 +472,7 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[JmsMessage]:
         messages = self._inner.browse()
         try:
-            while (message := self._thread.run(_next_of(messages))) is not None:
+            while (message := self._session.run(_next_of(messages))) is not None:
                 yield message
         finally:
             self._thread.run(messages.aclose())

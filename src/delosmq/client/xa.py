@@ -6,12 +6,14 @@ from delosmq.client.threads.loop_thread import LoopThread
 
 
 class XaResource:
-    """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch.
+    """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch, and
+    whatever thread is at work in the session.
 
     All raise XaTransactionError, whose ``error_code`` is that of X/Open XA.
     """
 
-    def __init__(self, thread: LoopThread, inner: AsyncXaResource) -> None:
+    def __init__(self, session: ClientSession, thread: LoopThread, inner: AsyncXaResource) -> None:
+        self._session = session
         self._thread = thread
         self._inner = inner
 
@@ -20,16 +22,22 @@ class XaResource:
 
         Args:
             flags: NO_FLAGS; JOIN and RESUME are the same, as the broker knows which branches there are.
+
+        Raises:
+            IllegalStateError: DMQ9081, another thread is at work in the session.
         """
-        self._thread.run(self._inner.start(xid, flags))
+        self._session.run(self._inner.start(xid, flags))
 
     def end(self, xid: Xid, flags: XaFlag = XaFlag.SUCCESS) -> None:
         """The session's part of the branch is done.
 
         Args:
             flags: SUCCESS; FAIL when it can only be rolled back; SUSPEND when the session goes on with it later.
+
+        Raises:
+            IllegalStateError: as `start`.
         """
-        self._thread.run(self._inner.end(xid, flags))
+        self._session.run(self._inner.end(xid, flags))
 
     def prepare(self, xid: Xid) -> bool:
         """Whether the branch is prepared, and waits for `commit` or `rollback` for as long as it takes.
@@ -61,11 +69,13 @@ class XaSession(ClientSession):
     """A session whose transactions are branches of distributed ones.
 
     Outside a branch it receives nothing; what it sends then is no part of any transaction.
-
-    Attributes:
-        xa_resource: starts and ends its branches.
     """
 
     def __init__(self, thread: LoopThread, inner: AsyncXaSession, connection: object) -> None:
         super().__init__(thread, inner, connection)
-        self.xa_resource = XaResource(thread, inner.xa_resource)
+        self._resource = inner.xa_resource
+
+    @property
+    def xa_resource(self) -> XaResource:
+        """Starts and ends its branches."""
+        return XaResource(self, self._thread, self._resource)
