@@ -1,18 +1,18 @@
-"""Wires all parts of a broker together; the only place that knows them all."""
+"""One broker, with its store, listeners and HTTP interface."""
 
 import asyncio
-import gc
 import logging
 import secrets
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from delosmq.composition.event_logs import DroppedLog, IdCacheLog
+from delosmq.composition.garbage_collection import not_collecting
+from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
 from delosmq.config.reload import ReloadPlan, plan_reload
-from delosmq.engine.api import DroppedListener, EngineBroker, EngineEvents, events_for
+from delosmq.engine.api import EngineBroker, EngineEvents, events_for
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
@@ -20,8 +20,8 @@ from delosmq.model.errors import BrokerError, InvariantError, PeerError, Storage
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import counted, in_groups
 from delosmq.model.ports import Random
-from delosmq.model.protocol_names import OPENWIRE, SERVED_PROTOCOLS, STOMP
-from delosmq.model.settings import AcceptorSettings, BrokerSettings, WebBind
+from delosmq.model.protocol_names import SERVED_PROTOCOLS
+from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
 from delosmq.server.clock import Appointment
@@ -35,13 +35,7 @@ from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.host import SessionServices
 from delosmq.sessions.login import ADMIT_ALL, LoginPort
-from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import Protocol
-from delosmq.sessions.stomp.server.protocol import StompProtocol
-from delosmq.storage.journal import open_journal
-from delosmq.storage.journal.files import Files
-from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
 from delosmq.version import __version__
 
@@ -50,6 +44,8 @@ if TYPE_CHECKING:
 
 START_SYNC_TIMEOUT_S: Final = 60.0
 LEASE_CHECK_EVERY_NS: Final = 60_000_000_000
+_NAMES_PER_LINE: Final = 20
+"""Of the log, for names that an operator wrote."""
 
 
 class SystemRandom(Random):
@@ -60,67 +56,6 @@ class SystemRandom(Random):
 
     def fraction(self) -> float:
         return secrets.randbits(53) / (1 << 53)
-
-
-_NAMES_PER_LINE: Final = 20
-"""Of the log, for names that an operator wrote."""
-
-
-class DroppedLog(DroppedListener):
-    """Tells of messages that could not go where they should."""
-
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
-
-    def messages_held(self, queue: str, setting: str, address: str) -> None:
-        self._logger.warning(
-            f"DMQ6145: messages of queue '{queue}' are held in it: its {setting} is '{address}', which has no queue "
-            f"that takes them, and its settings make none; create one with `delosmq queue create {address}`, and "
-            "they go there, or correct the address-setting. This is said once of each queue"
-        )
-
-    def messages_refused(self, queue: str) -> None:
-        self._logger.warning(
-            f"DMQ2657: what is sent to queue '{queue}' is gone, as it is disabled and no other queue takes it, and "
-            f"its senders are told that it was sent; enable it with `delosmq queue enable {queue}`, pause it instead "
-            "to keep what comes, or set send-to-dla-on-no-route. This is said once until it is enabled"
-        )
-
-    def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
-        self._logger.warning(
-            f"DMQ2659: broker.xml puts queue '{queue}' on address '{declared_on}', and the journal held one of that "
-            f"name on address '{address}', which no configuration names: that one is called '{renamed}' now, keeps "
-            f"its {counted(messages, 'message')} and takes no more; read them there, then delete it with `delosmq "
-            f"queue delete {renamed}`"
-        )
-
-
-class IdCacheLog(EngineEvents):
-    """Tells that duplicate ids are forgotten early."""
-
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
-
-    def duplicate_ids_full(self, most_bytes: int) -> None:
-        self._logger.warning(
-            f"DMQ6185: the duplicate ids of all addresses take {most_bytes} bytes, as much as they may (an eighth of "
-            "global-max-size); for each new one an old one of the largest cache is forgotten from now on, and a "
-            "message sent again with one of those is taken once more: lower id-cache-size, use shorter ids, or "
-            "raise global-max-size. `delosmq address stat` counts them. This is said once"
-        )
-
-
-@contextmanager
-def not_collecting() -> Iterator[None]:
-    """Keeps the garbage collector away: a start makes millions of objects and not one cycle, and looking at them again
-    and again takes longer than making them."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @dataclass(frozen=True)
@@ -134,48 +69,6 @@ class Accounts:
     users: dict[str, str]
     roles: dict[str, frozenset[str]]
     vouched: dict[str, str] = field(default_factory=dict)
-
-
-PROTOCOLS: Final[dict[str, Callable[[tuple[AcceptorSettings, ...]], Protocol]]] = {
-    STOMP: StompProtocol,
-    OPENWIRE: OpenWireProtocol,
-}
-"""The class of each protocol of `SERVED_PROTOCOLS`. These two registers are all that a new protocol is added to."""
-
-
-def _with_addresses_of(spoken: tuple[Protocol, ...], settings: BrokerSettings) -> BrokerSettings:
-    own = [match for protocol in spoken for match in protocol.address_settings]
-    return replace(settings, address_settings=(*own, *settings.address_settings))
-
-
-def open_store(
-    settings: BrokerSettings,
-    *,
-    sync_process: bool,
-    logger: logging.Logger,
-    accept_loss: bool = False,
-    files: Files | None = None,
-) -> ServedStore:
-    """The store a configuration asks for, not recovered yet.
-
-    Args:
-        accept_loss, files: see `open_journal`.
-
-    Raises:
-        ConfigurationError: another broker uses its directory.
-        StorageError: its directory can't be made or read.
-    """
-    if not settings.journal.directory:
-        return MemoryStore()
-    directory = Path(settings.journal.directory)
-    return open_journal(
-        directory,
-        settings.journal,
-        sync_process=sync_process,
-        accept_loss=accept_loss,
-        logger=logger,
-        files=files,
-    )
 
 
 class ComposedBroker(Host):
@@ -223,7 +116,7 @@ class ComposedBroker(Host):
             *(protocol.events for protocol in self._protocols),
         ]
         self.broker = EngineBroker(
-            _with_addresses_of(self._protocols, settings),
+            with_addresses_of(self._protocols, settings),
             store,
             clock=self.clock,
             random=self.random,
@@ -417,7 +310,7 @@ class ComposedBroker(Host):
         if self._server is not None:
             self._server.rights_changed()
             self._server.bound(plan.settings.global_max_size_bytes)
-        refused = self.broker.reload(_with_addresses_of(self._protocols, plan.settings))
+        refused = self.broker.reload(with_addresses_of(self._protocols, plan.settings))
         self.changed()
         for sentence in refused:
             self.logger.warning(f"DMQ6150: the configuration was reloaded, but {sentence}")
