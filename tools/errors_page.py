@@ -33,6 +33,7 @@ SECTIONS: Final = {
     "Logins and permissions": "security/",
     "The journal": "storage/",
     "Configuration": "config/",
+    "Connection routers": "routers/",
     "Conversion of activemq.xml": "migration/",
     "Connections": "server/",
     "HTTP": "manage/http/",

@@ -1,0 +1,1 @@
+"""Connection routers: which broker a connection belongs to. Pure: times and chance come in as arguments."""
