@@ -25,9 +25,14 @@ class ManualClock(Clock):
         """What somebody set the wall clock forward by."""
         self.each_look_ms = 0
         """What passes each time that somebody looks: for those who look how long they have been at it."""
+        self.around_wall_ms = 0
+        """What passes before each look at the wall clock and once more after it, as on a busy machine."""
 
     def wall_ms(self) -> WallMs:
-        return WallMs(self.now_ms + self.set_by_ms)
+        self.now_ms += self.around_wall_ms
+        seen = WallMs(self.now_ms + self.set_by_ms)
+        self.now_ms += self.around_wall_ms
+        return seen
 
     def monotonic_ns(self) -> MonotonicNs:
         self.now_ms += self.each_look_ms

@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.schedule import SLOTS_PER_SLICE
+from delosmq.engine.dispatch.schedule import SETTLED_MS, SLOTS_PER_SLICE
 from delosmq.engine.log.log import NO_BODY
 from delosmq.engine.log.records import encode_scheduled
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
@@ -200,6 +200,36 @@ def test_a_delay_goes_on_while_the_wall_clock_is_set(set_by_ms: int):
     assert (bench.pending("q"), bench.scheduled("q")) == ("", "A B")
     bench.later(1)
     assert bench.pending("q") == "A B"
+
+
+def test_a_machine_that_stops_between_its_clocks_has_set_none():
+    bench = Bench(queues=(anycast("q"),))
+    start_ms = bench.clock.now_ms
+    message = bench.message("q", "A", due_in_ms=60_000, delayed=True)
+    bench.clock.around_wall_ms = 10 * SETTLED_MS
+    bench.broker.producers.send(message)
+    bench.clock.around_wall_ms = 0
+    bench.clock.now_ms = start_ms + 60_000 - 1
+    bench.run()
+    assert (bench.pending("q"), bench.scheduled("q")) == ("", "A")
+    bench.later(1)
+    assert bench.pending("q") == "A"
+
+
+@pytest.mark.parametrize("set_by_ms", [DAYS_400_MS, -DAYS_400_MS])
+def test_a_setting_is_seen_by_a_machine_that_stops_between_its_clocks(set_by_ms: int):
+    bench = Bench(queues=(anycast("q"),))
+    start_ms = bench.clock.now_ms
+    bench.clock.set_by_ms = set_by_ms
+    message = bench.message("q", "A", due_in_ms=60_000, delayed=True)
+    bench.clock.around_wall_ms = stops_ms = 10 * SETTLED_MS
+    bench.broker.producers.send(message)
+    bench.clock.around_wall_ms = 0
+    bench.clock.now_ms = start_ms + 60_000 - 2 * stops_ms
+    bench.run()
+    assert (bench.pending("q"), bench.scheduled("q")) == ("", "A")
+    bench.later(4 * stops_ms)
+    assert bench.pending("q") == "A"
 
 
 def test_what_has_a_time_of_day_goes_by_the_wall_clock_beside_what_has_a_delay():

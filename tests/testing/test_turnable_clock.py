@@ -14,6 +14,7 @@ from delosmq.testing.turnable_clock import TimeKeeper
 from tests.testing.support import StompPeer
 
 NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
 
 
 class NoBroker(TimeKeeper):
@@ -53,6 +54,28 @@ async def test_appointments_come_in_their_order_and_see_their_own_time() -> None
     await clock.pass_time(60 * NS_PER_S, silent_clients=False)
     assert seen == [("first", 10), ("made on the way", 25), ("third", 30)]
     assert clock.monotonic_ns() == start + 60 * NS_PER_S
+
+
+def test_both_clocks_stay_as_far_apart_as_they_are_however_often_they_stop() -> None:
+    clock = TurnableClock(NoBroker())
+    apart = set()
+    for _ in range(2_000):
+        clock.freeze()
+        apart.add(clock.wall_ms() - clock.monotonic_ns() // NS_PER_MS)
+        clock.jump(NS_PER_MS // 7)
+        clock.unfreeze()
+    assert len(apart) == 1
+
+
+def test_a_delay_is_over_when_a_frozen_clock_is_turned_by_it() -> None:
+    with BrokerFixture() as broker, StompPeer(broker) as peer:
+        for number in range(1, 11):
+            broker.clock.freeze()
+            peer.put("tea", "one pot", "AMQ_SCHEDULED_DELAY:300000")
+            broker.queue("tea").wait_for(messages=number, scheduled=1)
+            broker.clock.advance(minutes=5)
+            broker.queue("tea").assert_has(messages=number, scheduled=0)
+            broker.clock.unfreeze()
 
 
 async def test_clients_are_heard_of_unless_they_are_silent() -> None:

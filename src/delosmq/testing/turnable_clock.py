@@ -99,15 +99,18 @@ class TurnableClock(ServerClock):
 
     def freeze(self) -> None:
         """Stops the clock: from now on only `advance` moves it."""
-        self._keep(self._wall_ns(), self._monotonic_ns(), running=False)
+        self._go_on(running=False)
 
     def unfreeze(self) -> None:
         """Lets the clock go on from where it stands."""
-        self._keep(self._wall_ns(), self._monotonic_ns(), running=True)
+        self._go_on(running=True)
 
     def reset(self) -> None:
-        """As the machine's clock again; for a broker that does not run."""
-        self._keep(time.time_ns(), time.monotonic_ns(), running=True)
+        """As the machine's clock again, to the millisecond; for a broker that does not run."""
+        wall_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
+        # Their milliseconds begin together: what is due after a delay by one of them is so by the other.
+        wall_ns += (monotonic_ns - wall_ns) % _NS_PER_MS
+        self._keep(wall_ns, monotonic_ns, running=True)
 
     # -- for the broker ----------------------------------------------------------------------------------------------
 
@@ -141,9 +144,9 @@ class TurnableClock(ServerClock):
 
     async def pass_time(self, ns: int, *, silent_clients: bool) -> None:
         """Goes from appointment to appointment until ``ns`` have passed. In the broker's loop."""
-        running, monotonic_ns = self._running, self._monotonic_ns()
-        target_ns = monotonic_ns + ns
-        self._keep(self._wall_ns(), monotonic_ns, running=False)
+        running = self._running
+        self._go_on(running=False)
+        target_ns = self._base_ns + ns
         try:
             await self._keeper.settle()
             while self._appointments and self._appointments[0][0] <= target_ns:
@@ -159,9 +162,14 @@ class TurnableClock(ServerClock):
 
     def jump(self, ns: int) -> None:
         """Turns the clock of a broker that does not run."""
-        self._keep(self._wall_ns() + ns, self._monotonic_ns() + ns, running=self._running)
+        self._go_on(ns, running=self._running)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _go_on(self, ahead_ns: int = 0, *, running: bool) -> None:
+        """Both clocks from where they stand, or that much later."""
+        passed_ns = self._passed_ns() + ahead_ns  # looked at once, so that neither gains on the other
+        self._keep(self._base_wall_ns + passed_ns, self._base_ns + passed_ns, running=running)
 
     def _keep(self, wall_ns: int, monotonic_ns: int, *, running: bool) -> None:
         """It is this time now."""

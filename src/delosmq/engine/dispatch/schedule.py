@@ -166,10 +166,19 @@ class Schedule(Timer):
 
     def _wall_set_by_ms(self) -> int:
         """By how much the wall clock was set forward since the start. Steady while it is not: what is due together
-        stays together."""
-        now = self._clock.wall_ms() - self._steady_ms()
-        if abs(now - self._set_by_ms) > SETTLED_MS:
-            self._set_by_ms = now
+        stays together.
+
+        A busy machine may stop us between two looks at its clocks, for longer than they drift apart: with a look at
+        the monotonic one before and after that at the wall clock, what it was set by is between two bounds."""
+        before = self._steady_ms()
+        wall = self._clock.wall_ms()
+        most = wall - before
+        if abs(most - self._set_by_ms) > SETTLED_MS:
+            least = wall - self._steady_ms()
+            if self._set_by_ms > most + SETTLED_MS:
+                self._set_by_ms = most
+            elif self._set_by_ms < least - SETTLED_MS:
+                self._set_by_ms = least
         return self._set_by_ms
 
     def arm(self) -> None:
