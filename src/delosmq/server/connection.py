@@ -23,8 +23,9 @@ from delosmq.server.slow_readers import SlowReader, WriteWatch
 from delosmq.server.ticker import TickParticipant
 from delosmq.server.websocket import WebSocketLayer
 from delosmq.sessions.host import NO_TIMER, Peer, SessionHost
-from delosmq.sessions.machine import VERIFYING, SessionMachine
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.protocol import Protocol
+from delosmq.sessions.spare_connections import SpareConnections
 
 ID_BYTES: Final = 8
 """Of chance in the id of a connection."""
@@ -61,10 +62,10 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         *,
         opened: "Callable[[Connection], bool]",
         closed: "Callable[[Connection], None]",
+        spares: SpareConnections,
     ) -> None:
         """``opened`` says False when there are too many, ``closed`` hears that the socket is closed."""
-        self._opened = opened
-        self._closed = closed
+        self._opened, self._closed, self._spares = opened, closed, spares
         self._acceptor = acceptor
         self._parts = parts
         self._number = number
@@ -408,6 +409,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if session.established and self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+            self._spares.remove(self)
         due = session.next_timer()
         if due != self._timer_due:
             self._arm(due)
@@ -427,16 +429,14 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._timer = self._parts.clock.call_at(self._parts.loop, due, self._on_timer)
 
     def _handshake_is_late(self) -> None:
+        session = self._session
+        if self._spares.keeps(self, session):
+            self._set_deadline(self._acceptor.handshake_timeout_s, self._handshake_is_late)
+            return
         self._deadline = None
         awaited = None if self._transport is None else self._transport.get_extra_info(AWAITED)
-        if self._session is not None and self._session.state == VERIFYING:
-            awaited = "its login is not decided yet; let the client try again later, or raise handshake-timeout"
-        reason = PeerError(
-            "DMQ6703",
-            f"{self._peer.name} did not finish its handshake within {self._acceptor.handshake_timeout_s} s:"
-            f" {awaited or 'send CONNECT right after connecting'}.",
-        )
-        if self._session is not None:
+        reason = self._spares.too_late(self._peer.name, session, awaited)
+        if session is not None:
             self._fail(reason)
         else:
             self._tell(f"{reason} [acceptor '{self._acceptor.name}']")

@@ -15,6 +15,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.server.connection import Connection
 from delosmq.server.server_parts import ServerParts
 from delosmq.server.tls import TlsContexts, TlsLayer
+from delosmq.sessions.spare_connections import SpareConnections
 
 _BACKLOG: Final = 512
 
@@ -72,6 +73,7 @@ class Listener(ABC):
         self.port = port
         self.connections: dict[Connection, None] = {}
         self._parts = parts
+        self._spares = SpareConnections(acceptor)
         self._numbers = itertools.count(1)
         self._empty = asyncio.Event()
         self._empty.set()
@@ -93,7 +95,14 @@ class Listener(ABC):
         """
 
     def _make_connection(self) -> Connection:
-        return Connection(self.acceptor, self._parts, next(self._numbers), opened=self._opened, closed=self._closed)
+        return Connection(
+            self.acceptor,
+            self._parts,
+            next(self._numbers),
+            opened=self._opened,
+            closed=self._closed,
+            spares=self._spares,
+        )
 
     def _opened(self, connection: Connection) -> bool:
         if 0 <= self.acceptor.connections_allowed <= len(self.connections):
@@ -104,6 +113,7 @@ class Listener(ABC):
 
     def _closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
+        self._spares.remove(connection)
         if not self.connections:
             self._empty.set()
 

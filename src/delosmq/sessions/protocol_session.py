@@ -88,6 +88,15 @@ class ProtocolSession(ABC):
     def beat(self) -> None:
         """Shows the peer that the server is there."""
 
+    def login_command(self) -> str:
+        """By which its peers log in."""
+        return "CONNECT"
+
+    def may_wait_to_log_in(self) -> bool:
+        """Whether the peer may be there for later use now, without a login: how it would be one is agreed, and its
+        silence would be noticed."""
+        return False
+
     def next_timer(self) -> MonotonicNs:
         """When `go_on` is due by the clock; `NO_TIMER` for never."""
         return NO_TIMER

@@ -173,6 +173,12 @@ class OpenWireSession(ProtocolSession):
         info = self._info
         self.refuse(info, errors.login_refused(info.user_name or "") if error is None else error)
 
+    def login_command(self) -> str:
+        return "ConnectionInfo"
+
+    def may_wait_to_log_in(self) -> bool:
+        return self._machine.state == NEGOTIATED and self.liveness.next_timer() != NO_TIMER
+
     # -- leaving -----------------------------------------------------------------------------------------------------
 
     def _remove(self, frame: Structure, now: MonotonicNs) -> None:
