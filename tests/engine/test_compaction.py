@@ -13,8 +13,7 @@ from delosmq.engine.log.records import COUNTED, REMOVED, STORED, encode_stored
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
-from delosmq.engine.transactions.xa import TMSUCCESS, TMSUSPEND
-from delosmq.model.errors import StorageError
+from delosmq.model.errors import TMSUCCESS, TMSUSPEND, StorageError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Home, Message
 from delosmq.model.settings import QueueSettings

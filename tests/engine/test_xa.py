@@ -11,15 +11,12 @@ from delosmq.engine.log.log import Batch
 from delosmq.engine.log.ports import Replay
 from delosmq.engine.routing.send_result import DUPLICATE, ROUTED
 from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction
-from delosmq.engine.transactions.xa import (
-    MOST_BRANCHES,
+from delosmq.engine.transactions.xa import MOST_BRANCHES, XaError
+from delosmq.model.errors import (
     TMFAIL,
     TMJOIN,
     TMRESUME,
     TMSUSPEND,
-    XaError,
-)
-from delosmq.model.errors import (
     XA_HEURCOM,
     XA_HEURRB,
     XA_RBOTHER,

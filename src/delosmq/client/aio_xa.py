@@ -9,7 +9,7 @@ from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
 from delosmq.client.one_caller import OneCaller
 from delosmq.client.options.arguments import MOST_INT, demand_flag, demand_kind, demand_number
-from delosmq.model.errors import XA_RDONLY
+from delosmq.model.errors import TMFAIL, TMJOIN, TMNOFLAGS, TMRESUME, TMSUCCESS, TMSUSPEND, XA_RDONLY
 from delosmq.sessions.openwire.client.ports import PendingRequest
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.transactions.xa import XaBranches, vote_of, xids_of
@@ -22,12 +22,12 @@ LONGEST_PART_BYTES: Final = 64
 class XaFlag(IntFlag):
     """Flags of X/Open XA, by their numbers there."""
 
-    NO_FLAGS = 0
-    JOIN = 0x00200000
-    SUSPEND = 0x02000000
-    SUCCESS = 0x04000000
-    RESUME = 0x08000000
-    FAIL = 0x20000000
+    NO_FLAGS = TMNOFLAGS
+    JOIN = TMJOIN
+    SUSPEND = TMSUSPEND
+    SUCCESS = TMSUCCESS
+    RESUME = TMRESUME
+    FAIL = TMFAIL
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,14 @@ XAER_RMFAIL: Final = -7
 XAER_DUPID: Final = -8
 """What a branch of a distributed transaction comes to, by the numbers of X/Open XA: an answer is not negative."""
 
+TMNOFLAGS: Final = 0
+TMJOIN: Final = 0x00200000
+TMSUSPEND: Final = 0x02000000
+TMSUCCESS: Final = 0x04000000
+TMRESUME: Final = 0x08000000
+TMFAIL: Final = 0x20000000
+"""How a session begins or ends its work in a branch, by the flags of X/Open XA."""
+
 
 class Scope(Enum):
     """How much is closed because of a peer's mistake."""

@@ -4,12 +4,12 @@
 
 import pytest
 
-from delosmq.model.errors import XA_RBINTEGRITY, XAER_NOTA
+from delosmq.model.errors import TMFAIL, TMSUCCESS, XA_RBINTEGRITY, XAER_NOTA
 from delosmq.sessions.client_errors import XaTransactionError
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, RedeliveryPolicy
 from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
-from delosmq.sessions.openwire.client.transactions.xa import TMFAIL, TMSUCCESS, XaBranches
+from delosmq.sessions.openwire.client.transactions.xa import XaBranches
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,

@@ -13,9 +13,10 @@ from functools import partial
 import pytest
 
 from delosmq.client.messages import MapMessage, TextMessage, command_of
+from delosmq.model.errors import TMSUCCESS
 from delosmq.sessions.openwire.client.options import AckMode, PrefetchPolicy, RedeliveryPolicy
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
-from delosmq.sessions.openwire.client.transactions.xa import TMSUCCESS, XaBranches, xids_of
+from delosmq.sessions.openwire.client.transactions.xa import XaBranches, xids_of
 from delosmq.wire.openwire.commands import BEGIN, TransactionInfo
 from delosmq.wire.openwire.structures import Destination, XATransactionId
 from tests.sessions.openwire.recordings import NAMES

@@ -11,8 +11,8 @@ from delosmq.engine.queues.consumer import ConsumerOptions, consumers_of
 from delosmq.engine.routing.parts import record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.transaction import ACTIVE, TransactionError
-from delosmq.engine.transactions.xa import TMSUCCESS, XaError
-from delosmq.model.errors import LimitError, MisuseError
+from delosmq.engine.transactions.xa import XaError
+from delosmq.model.errors import TMSUCCESS, LimitError, MisuseError
 from delosmq.model.settings import JournalSettings
 from delosmq.selectors.selector import parse_selector
 from tests.simulation.broker_world import GROUP

@@ -24,6 +24,12 @@ from delosmq.engine.transactions.transaction import (
 )
 from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.model.errors import (
+    TMFAIL,
+    TMJOIN,
+    TMNOFLAGS,
+    TMRESUME,
+    TMSUCCESS,
+    TMSUSPEND,
     XA_HEURCOM,
     XA_HEURRB,
     XA_RBOTHER,
@@ -38,14 +44,6 @@ from delosmq.model.errors import (
     LimitError,
 )
 from delosmq.model.ids import MonotonicNs
-
-TMNOFLAGS: Final = 0
-TMJOIN: Final = 0x00200000
-TMSUSPEND: Final = 0x02000000
-TMSUCCESS: Final = 0x04000000
-TMRESUME: Final = 0x08000000
-TMFAIL: Final = 0x20000000
-
 
 MOST_BRANCHES: Final = 10_000
 """Open, prepared and heuristically ended ones: all prepared ones must fit into the state block of the store."""

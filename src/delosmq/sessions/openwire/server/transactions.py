@@ -8,8 +8,8 @@ END is that of its connection alone, which may go on all the same; PREPARE waits
 import struct
 from typing import Final
 
-from delosmq.engine.api import ACTIVE, PREPARED, EngineBroker, JobWaiter, Transaction, xa
-from delosmq.model.errors import BrokerError
+from delosmq.engine.api import ACTIVE, PREPARED, EngineBroker, JobWaiter, Transaction
+from delosmq.model.errors import TMJOIN, TMNOFLAGS, BrokerError
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.parked_sends import SessionTransaction
 from delosmq.wire.openwire.structures import TransactionId, XATransactionId
@@ -95,7 +95,7 @@ class OpenWireTransactions:
         work = self._works.get(key)
         if work is not None and work.transaction is known and _works_in(work):
             return work
-        flags = xa.TMNOFLAGS if known is None else xa.TMJOIN
+        flags = TMNOFLAGS if known is None else TMJOIN
         branch = broker.branches.start(xid, flags, self._owner, self._user)
         if work is None or work.transaction is not branch:
             if len(self._works) >= self._look_at:

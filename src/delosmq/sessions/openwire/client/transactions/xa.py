@@ -8,7 +8,18 @@ Source: TransactionContext of the Java client, and X/Open XA.
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.model.errors import XA_OK, XA_RBINTEGRITY, XA_RDONLY, XAER_INVAL, XAER_NOTA, XAER_PROTO, XAER_RMFAIL
+from delosmq.model.errors import (
+    TMFAIL,
+    TMSUCCESS,
+    TMSUSPEND,
+    XA_OK,
+    XA_RBINTEGRITY,
+    XA_RDONLY,
+    XAER_INVAL,
+    XAER_NOTA,
+    XAER_PROTO,
+    XAER_RMFAIL,
+)
 from delosmq.sessions.client_errors import ClientError, XaTransactionError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.participants import Participant
@@ -28,12 +39,6 @@ from delosmq.wire.openwire.commands import (
     TransactionInfo,
 )
 from delosmq.wire.openwire.structures import XATransactionId
-
-TMNOFLAGS: Final = 0
-TMSUSPEND: Final = 0x02000000
-TMSUCCESS: Final = 0x04000000
-TMFAIL: Final = 0x20000000
-
 
 _END: Final = "the end of a branch"
 _ROLLBACK: Final = "to roll back a branch"
