@@ -354,9 +354,10 @@ def check_version(meta: bytes) -> int:
         StorageError: the record was written by a newer DelosMQ.
     """
     if meta[1] > VERSION and (meta[0] != STORED or meta[1] > DELAY_VERSION):
+        newest = DELAY_VERSION if meta[0] == STORED else VERSION
         raise StorageError(
             "DMQ2301",
-            f"the journal holds a record of kind {meta[0]} version {meta[1]}, this DelosMQ reads up to {VERSION};"
-            " start it with the release that wrote the journal, or a newer one",
+            f"the journal holds a record of kind {meta[0]} version {meta[1]}, this DelosMQ reads that kind up to"
+            f" version {newest}; start it with the release that wrote the journal, or a newer one",
         )
     return meta[0]

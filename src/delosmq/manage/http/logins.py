@@ -18,7 +18,7 @@ UNKNOWN_PEER: Final = "unknown"
 NO_LOGIN: Final = "DMQ6301"
 ACCEPTOR: Final = "http"
 """What the login port is told, which knows acceptors by their names."""
-LONGEST_WAIT_S: Final = 10.0
+LONGEST_WAIT_S: Final = 10
 """For the login port; as the ``handshake-timeout`` of acceptors."""
 SHOWN_USER: Final = 100
 """Characters of a name that a peer made up."""
@@ -103,7 +103,7 @@ class BasicLogins:
                         answer = decided(self._port, request, report)
             except TimeoutError:
                 raise LoginError(
-                    503, "DMQ6306", "BUSY", f"the login was not decided within {LONGEST_WAIT_S:.0f} s; try again later"
+                    503, "DMQ6306", "BUSY", f"the login was not decided within {LONGEST_WAIT_S} s; try again later"
                 ) from None
             finally:
                 if answer is WAIT:
