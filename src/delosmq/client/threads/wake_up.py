@@ -22,8 +22,8 @@ class WakeUp:
         turn = self._turn
         if self._asked_in != turn:
             self._schedule(self._call)
-            # Not before: a caller that is interrupted above has asked for nothing, and the next one asks. Who finds
-            # this turn noted knows that a call is still to begin.
+            # Noted after the call is scheduled: when an exception interrupts the caller before that, the turn is not
+            # noted, and the next caller schedules the call. A noted turn means that a scheduled call has not begun.
             self._asked_in = turn
 
     def _call(self) -> None:

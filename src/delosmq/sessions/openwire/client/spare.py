@@ -1,4 +1,4 @@
-"""A connection that is kept for later: it has agreed with a broker on the format, and nobody has logged in by it.
+"""A spare connection to a broker: both sides have agreed on the wire format, and the client has not logged in.
 
 Source: BackupTransport of the Java client.
 """

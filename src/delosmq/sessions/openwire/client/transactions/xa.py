@@ -131,7 +131,7 @@ class XaBranches:
         def prepared(request: PendingRequest) -> None:
             branch = self._sender.ended_branches.find(xid.key())
             if request.error is not None:
-                self._failed(xid, request.error)
+                self._end_after_error(xid, request.error)
             elif vote_of(request) == XA_RDONLY:
                 self._end(xid, committed=True)
             elif branch is not None:
@@ -150,7 +150,7 @@ class XaBranches:
             if request.error is None:
                 self._end(xid, committed=True)
             elif one_phase or _code(request.error) == XAER_NOTA:
-                self._failed(xid, request.error)
+                self._end_after_error(xid, request.error)
 
         kind = COMMIT_ONE_PHASE if one_phase else COMMIT_TWO_PHASE
         return self._ask(self._info(xid, kind), "to commit a branch", answered)
@@ -163,7 +163,7 @@ class XaBranches:
             if request.error is None:
                 self._end(xid, committed=False)
             elif _code(request.error) == XAER_NOTA:
-                self._failed(xid, request.error)
+                self._end_after_error(xid, request.error)
                 if branch is not None and branch.rollback_only:
                     request.error = None  # it was rolled back with the connection that broke
 
@@ -179,7 +179,7 @@ class XaBranches:
             if request.error is None:
                 self._end(xid, committed=False)
             else:
-                self._failed(xid, request.error)
+                self._end_after_error(xid, request.error)
 
         request = self._roll_back(xid, answered, timeout_ms)
         return request if connected else finished(_ROLLBACK)
@@ -234,11 +234,14 @@ class XaBranches:
             why = "it was ended as failed, or the connection broke before it was prepared: roll it back"
             raise errors.branch_misused(xid.key(), why, XA_RBINTEGRITY)
 
-    def _failed(self, xid: XATransactionId, error: ClientError) -> None:
-        """The broker has not done what was asked for, or no answer came."""
+    def _end_after_error(self, xid: XATransactionId, error: ClientError) -> None:
+        """Ends this client's part in a branch whose request failed. What its sessions consumed in the branch counts as
+        committed when the broker does not know the branch (any more), and as rolled back after other errors."""
         code = _code(error)
         if code == XAER_RMFAIL:
-            self._sender.ended_branches.end(xid.key(), committed=False)  # who knows what becomes of it for others
+            # The connection broke before the answer. The other connections of this process keep their parts in the
+            # branch: the broker may still have it.
+            self._sender.ended_branches.end(xid.key(), committed=False)
         else:
             self._end(xid, committed=code == XAER_NOTA)
 
