@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.chance import TIMES, tries
+from tests.postgres_server import PostgresServer
 from tools import spark_classes
 
 # Timing is no property of the code under test; a slow machine must not fail a test.
@@ -45,6 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow_files = {item.path for item in items if item.get_closest_marker("slow")}
     groups: dict[pytest.Item, str] = {}
     for item in items:
+        if not {"postgres", "own_postgres"}.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.postgres)
         if TIMES > 1 and item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(0))
         groups[item] = SPARK if item.get_closest_marker("spark") and item.path.name != KILLS else str(item.path)
@@ -61,3 +64,21 @@ def leaves_nothing_behind() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL that runs as long as the tests; who stops it takes `own_postgres`."""
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL that the test may stop and kill."""
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()

@@ -92,3 +92,12 @@ def test_a_chosen_python_that_is_too_old_is_not_replaced_in_silence(tmp_path: Pa
     answer = chosen(tmp_path, python=str(old))
     assert answer.returncode == 1
     assert f"PYTHON={old} is not one that runs" in answer.stderr
+
+
+def test_a_missing_postgres_is_said_and_not_hidden(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Path, "glob", lambda path, pattern: iter([]))
+    monkeypatch.setattr(bootstrap.shutil, "which", lambda name: None)
+    bootstrap.see_to_postgres()
+    assert "apt install postgresql" in capsys.readouterr().out

@@ -161,6 +161,20 @@ def make_pure() -> Environment:
     return environment
 
 
+def see_to_postgres() -> None:
+    """Debian's package, which tests start: installed where packages may be, else what to do is said."""
+    if any(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or shutil.which("initdb"):
+        return
+    if os.name == "posix" and os.geteuid() == 0 and shutil.which("apt-get"):
+        say("installing PostgreSQL, which tests start")
+        if quiet_run(["apt-get", "install", "--yes", "--no-install-recommends", "postgresql"]):
+            return
+    say(
+        "there is no PostgreSQL, and tests of the store in it will fail (Debian, Ubuntu: apt install postgresql); "
+        "-m 'not postgres' leaves them out"
+    )
+
+
 def build_inputs() -> Iterator[Path]:
     """What a wheel is built from."""
     for name in (
@@ -264,6 +278,7 @@ def main(arguments: list[str]) -> None:
         stop(f"name one of: {', '.join(makers)}")
     try:
         makers[arguments[0]]()
+        see_to_postgres()
     except KeyboardInterrupt:
         stop("interrupted; the next call goes on from here")
 

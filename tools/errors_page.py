@@ -31,6 +31,7 @@ SECTIONS: Final = {
     "Names and messages": "model/",
     "Selectors": "selectors/",
     "Logins and permissions": "security/",
+    "The store in PostgreSQL": "storage/postgres/",
     "The journal": "storage/",
     "Configuration": "config/",
     "Connection routers": "routers/",

@@ -75,6 +75,35 @@ async def test_a_receipt_leaves_when_the_store_reports_the_sync() -> None:
         await peer.close()
 
 
+class LeasedStore(PipeStore):
+    """One that another broker may have taken over."""
+
+    held = True
+
+    def may_leave(self) -> bool:
+        return self.held
+
+
+async def test_while_another_broker_may_have_the_store_nothing_leaves_that_needs_no_sync() -> None:  # HA-2
+    store = LeasedStore()
+    async with running(store=store) as server:
+        peer = await server.connect()
+        peer.send_frame("SEND", "destination:/queue/a", "receipt:made", body="x")
+        await server.until(lambda: "a" in server.broker.queues)
+        store.sync()
+        assert (await peer.frame()).headers["receipt-id"] == "made"
+        store.held = False
+        peer.send_frame("SEND", "destination:/queue/a", "receipt:waits", body="x")
+        (session,) = server.sessions
+        await server.until(lambda: session.outbox.ready_bytes > 0)
+        await _settle()
+        assert session.outbox.in_flight_bytes == 0
+        store.held = True
+        store.sync()
+        assert (await peer.frame()).headers["receipt-id"] == "waits"
+        await peer.close()
+
+
 async def test_many_frames_of_one_turn_share_one_tick() -> None:
     store = PipeStore()
     async with running(store=store) as server:

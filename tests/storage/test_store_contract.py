@@ -1,6 +1,7 @@
 """What every store promises, asked of each of them."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,12 @@ from delosmq.storage.journal import open_journal
 from delosmq.storage.journal.sync.syncer import wait_readable
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
+from delosmq.storage.postgres.store import PostgresStore
+from tests.postgres_server import PostgresServer
 from tests.storage.support import NODE, SMALL, Kept, Listener, State, note, store_message
+
+SMALLER = replace(SMALL, file_size_bytes=32 * 1024)
+"""Segments of rows hold nothing but them: without the overhead of files, these are as many."""
 
 Opener = Callable[[Path], ServedStore]
 
@@ -28,12 +34,25 @@ def journal_with_process(directory: Path) -> ServedStore:
     return open_journal(directory, SMALL, node_id=NODE, sync_process=True)
 
 
-KINDS: list[Opener] = [memory, journal_with_threads, journal_with_process]
+KINDS: list[str] = ["memory", "journal_with_threads", "journal_with_process", "postgres_tables"]
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServedStore]:
-    opened: ServedStore = request.param(tmp_path / "journal")
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Opener:
+    if request.param == "memory":
+        return memory
+    if request.param == "journal_with_threads":
+        return journal_with_threads
+    if request.param == "journal_with_process":
+        return journal_with_process
+    postgres: PostgresServer = request.getfixturevalue("postgres")
+    settings = postgres.settings(postgres.schema())
+    return lambda directory: PostgresStore(settings, SMALLER, node_id=NODE)
+
+
+@pytest.fixture
+def store(kind: Opener, tmp_path: Path) -> Iterator[ServedStore]:
+    opened = kind(tmp_path / "journal")
     yield opened
     opened.close(10)
 
@@ -72,7 +91,7 @@ def test_flushing_again_reports_nothing_again(store: ServedStore) -> None:
 def test_positions_have_no_gaps(store: ServedStore) -> None:
     store.attach(Listener(), State())
     store.recover(Kept())
-    with pytest.raises(InvariantError, match=r"DMQ30(01|41)"):
+    with pytest.raises(InvariantError, match=r"DMQ30(01|41|64)"):
         store.append(note(2))
 
 
@@ -87,8 +106,8 @@ def test_closing_syncs_what_is_left(store: ServedStore) -> None:
     store.close(10)
 
 
-@pytest.mark.parametrize("kind", KINDS[1:], ids=lambda kind: kind.__name__)
-def test_a_journal_gives_back_what_was_appended(kind: Opener, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS[1:], indirect=True)
+def test_a_durable_store_gives_back_what_was_appended(kind: Opener, tmp_path: Path) -> None:
     listener = Listener()
     first = kind(tmp_path / "journal")
     first.attach(listener, listener.source)

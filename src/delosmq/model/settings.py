@@ -10,6 +10,7 @@ from typing import Final
 from delosmq.model.declared.acceptor import AcceptorSettings as AcceptorSettings
 from delosmq.model.declared.acceptor import TlsSettings as TlsSettings
 from delosmq.model.declared.address import AddressSettings as AddressSettings
+from delosmq.model.declared.database_store import DatabaseStoreSettings as DatabaseStoreSettings
 from delosmq.model.declared.queue import LAST_VALUE_NAME as LAST_VALUE_NAME
 from delosmq.model.declared.queue import QueueSettings as QueueSettings
 from delosmq.model.values import MIB as MIB
@@ -152,12 +153,14 @@ class BrokerSettings:
     """A whole broker. Beside what each setting declares:
 
     Attributes:
+        database: keeps durable messages instead of the journal.
         global_max_size_bytes: -1 for no bound, but in broker.xml.
         left_out: names of the configuration that are not obeyed, as its operator wished.
     """
 
     name: str = at_restart("delosmq", "name of the broker in logs, metrics and the `server` header", parse_text)
     journal: JournalSettings = field(default_factory=JournalSettings)
+    database: DatabaseStoreSettings | None = None
     global_max_size_bytes: int = at_reload(
         UNLIMITED, "memory of all messages together; -1 leaves it to the percentage below", parse_limit_bytes
     )

@@ -58,6 +58,7 @@ class Ticker(SyncAsker):
         self._on_fatal = on_fatal
         self.scheduled = False
         self._stopped = False
+        self._held_up = False
         self._writers: list[TickParticipant] = []
         self._next_writers: list[TickParticipant] = []
         self._store_timer: asyncio.TimerHandle | None = None
@@ -127,12 +128,14 @@ class Ticker(SyncAsker):
         try:
             again = self._broker.tick()
             self._store.flush()
-            while self._writers:
+            # The writers wait: the store tells when it is this broker's again, or fails.
+            self._held_up = not self._store.may_leave()
+            while self._writers and not self._held_up:
                 writers = self._writers
                 self._writers = []
                 for writer in writers:
                     again = writer.write_outbox() or again
-            if self._next_writers:
+            if self._next_writers and not self._held_up:
                 self._writers, self._next_writers = self._next_writers, []
                 again = True
         except Exception as error:
@@ -184,7 +187,10 @@ class Ticker(SyncAsker):
             self.fatal(error)
         if claimed:
             self.run()
-        elif self._sync_timer is None and not self._stopped:
+            return
+        if self._held_up:
+            self.schedule()
+        if self._sync_timer is None and not self._stopped:
             self._sync_later()  # what was owed is written by reports, too
 
     def _on_store_timer(self) -> None:

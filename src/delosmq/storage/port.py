@@ -36,6 +36,11 @@ class ServedStore(Store):
     def catch_up(self, position: Position) -> None:
         """Asks for a sync of everything written up to ``position``, unless that has been done."""
 
+    def may_leave(self) -> bool:
+        """Whether the store is this broker's for sure. While another one may have taken it over nothing leaves, not
+        even what depends on nothing. That it is again is told through `fileno`."""
+        return True
+
     @abstractmethod
     def tick(self, now: MonotonicNs) -> None:
         """Retries what failed for want of space. To be called about once a second."""

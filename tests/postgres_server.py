@@ -1,0 +1,144 @@
+"""A PostgreSQL of Debian's package for tests: in a directory of its own, on a free port of this machine.
+
+It must not run as root, so it runs as the package's user then. Confirmed means on the disk: fsync is on.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from benchmarks.machine import free_port
+from delosmq.model.settings import DatabaseStoreSettings
+
+USER = "broker"
+PASSWORD = "of the broker's login"
+PATIENCE_S = 60.0
+_SYSTEM_USER = "postgres"
+_schemas = count(1)
+
+
+def binaries() -> Path:
+    """Where the newest PostgreSQL of this machine has its programs; the test fails where there is none."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if found:
+        return found[-1].parent
+    if (initdb := shutil.which("initdb")) is not None:
+        return Path(initdb).resolve().parent
+    pytest.fail(
+        "no PostgreSQL is installed (Debian, Ubuntu: apt install postgresql); leave these tests out with "
+        "-m 'not postgres'"
+    )
+
+
+class PostgresServer:
+    """A server with one database, from the start of `start` to `stop` or `kill`, as often as one likes.
+
+    Attributes:
+        port: of 127.0.0.1, the same after each start.
+    """
+
+    def __init__(self, *settings: str) -> None:
+        self._programs = binaries()
+        self._settings = settings
+        self._user = _SYSTEM_USER if os.geteuid() == 0 else None
+        self.directory = Path(tempfile.mkdtemp(prefix="delosmq-postgres-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+        if self._user is not None:
+            account = pwd.getpwnam(self._user)
+            os.chown(self.directory, account.pw_uid, account.pw_gid)
+        self._run(
+            "initdb", "--auth-local=trust", "--auth-host=scram-sha-256", "--username=admin", "--no-sync", "-D", "data"
+        )
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._programs / program), *arguments]
+        subprocess.run(
+            command, cwd=self.directory, user=self._user, check=True, capture_output=True, timeout=PATIENCE_S
+        )
+
+    def start(self) -> None:
+        """Returns when it takes logins."""
+        options = [
+            *("listen_addresses=127.0.0.1", f"port={self.port}", f"unix_socket_directories={self.directory}"),
+            *("fsync=on", "max_connections=40", "shared_buffers=32MB", "restart_after_crash=off", *self._settings),
+        ]
+        command = [str(self._programs / "postgres"), "-D", "data", *[part for one in options for part in ("-c", one)]]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=self.directory, user=self._user, stderr=log, stdout=log)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                with self.admin() as connection:
+                    if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'broker'").fetchone() is None:
+                        connection.execute(
+                            f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD.replace(chr(39), chr(39) * 2)}'"
+                        )
+                return
+            except psycopg.OperationalError:
+                assert self._process.poll() is None, (self.directory / "log").read_text("utf-8")
+                assert time.monotonic() < deadline, "PostgreSQL does not come up"
+                time.sleep(0.01)
+
+    @contextmanager
+    def admin(self) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+        """A connection that may do everything."""
+        connection = psycopg.connect(
+            host=str(self.directory), port=self.port, user="admin", dbname="postgres", autocommit=True
+        )
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def schema(self) -> str:
+        """A new one, for one broker."""
+        name = f"broker{next(_schemas)}"
+        with self.admin() as connection:
+            connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {USER}")
+        return name
+
+    def settings(self, schema: str, **changed: object) -> DatabaseStoreSettings:
+        """Of a store in this schema."""
+        options = {"host": "127.0.0.1", "port": str(self.port), "dbname": "postgres"}
+        options["options"] = f"-c search_path={schema}"
+        given: dict[str, object] = {
+            "url": self.url(schema),
+            "options": tuple(options.items()),
+            "user": USER,
+            "password": PASSWORD,
+            **changed,
+        }
+        return DatabaseStoreSettings(**given)  # type: ignore[arg-type]
+
+    def url(self, schema: str) -> str:
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres?currentSchema={schema}"
+
+    def kill(self) -> None:
+        """As if the machine had been switched off: nothing is written any more."""
+        self._end(signal.SIGQUIT)
+
+    def stop(self) -> None:
+        """Ends sessions, and then itself."""
+        self._end(signal.SIGINT)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+    def remove(self) -> None:
+        self.kill()
+        shutil.rmtree(self.directory, ignore_errors=True)
