@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import socket
+import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -13,8 +14,11 @@ from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
 from delosmq.config.reload import ReloadPlan, plan_reload
 from delosmq.engine.api import EngineBroker, EngineEvents, events_for
+from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
+from delosmq.manage.messages.management_service import ManagementService
+from delosmq.manage.messages.resources import resource_kinds
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
 from delosmq.model.ids import MonotonicNs
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
 
 START_SYNC_TIMEOUT_S: Final = 60.0
 LEASE_CHECK_EVERY_NS: Final = 60_000_000_000
+_NODE_ID_BYTES: Final = 16
 _NAMES_PER_LINE: Final = 20
 """Of the log, for names that an operator wrote."""
 
@@ -81,6 +86,7 @@ class ComposedBroker(Host):
 
     Attributes:
         logins: decides which user with a right password is served, by protocols and HTTP; to be set before the start.
+        management: carries out management messages; resources are added before the start.
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
     """
 
@@ -135,8 +141,12 @@ class ComposedBroker(Host):
         for user, password in accounts.vouched.items():
             self.access.trust(user, password)
         self.logins: LoginPort = ADMIT_ALL
+        self.management = ManagementService(
+            self.broker, self, self.gate, access=self.access, conversions=self.conversions, logger=logger
+        )
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
+        self._passing_node_id = secrets.token_bytes(_NODE_ID_BYTES)
         self._events = GateEvents(self.broker, self.gate)
         self._local_name = local_name
         self._acceptors = settings.acceptors if ports else ()
@@ -184,6 +194,8 @@ class ComposedBroker(Host):
             loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal
         )
         self._events.attach(self._ticker)
+        control = BrokerControl(self.broker, self, clock=self.clock, version=__version__)
+        self.management.kinds += resource_kinds(self.broker, control)
         services = SessionServices(
             self.broker,
             self.gate,
@@ -192,6 +204,7 @@ class ComposedBroker(Host):
             conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
             logins=self.logins,
+            management=self.management,
         )
         passwords = self._passwords = PasswordChecks(loop)
         parts = ServerParts(
@@ -284,6 +297,13 @@ class ComposedBroker(Host):
     def changed(self) -> None:
         if self._ticker is not None:
             self._ticker.schedule()
+
+    def node_id(self) -> str:
+        """As Artemis writes it; of a broker that keeps nothing one of its own for each start."""
+        return str(uuid.UUID(bytes=self.store.node_id or self._passing_node_id))
+
+    def connection_count(self) -> int:
+        return len(self.connections)
 
     def troubles(self) -> list[Reason]:
         if self.failure is not None:

@@ -206,6 +206,9 @@ class BrokerSettings:
         unlimited_or_at_least(1, "any number"),
     )
     persist_id_cache: bool = at_restart(True, "duplicate ids survive a restart")
+    management_address: str = at_restart(
+        "activemq.management", "what is sent there the broker carries out itself", parse_text
+    )
     temporary_queue_namespace: str = at_restart(
         "", "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`", parse_text
     )

@@ -12,6 +12,7 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock
 from delosmq.security.access import AccessControl, LoginAttempt
 from delosmq.sessions.login import ADMIT_ALL, LoginPort
+from delosmq.sessions.management import ManagementPort, NoManagement
 from delosmq.sessions.outbox import Gate, OutboxOwner
 from delosmq.sessions.temporary_destinations import TemporaryDestinations
 
@@ -24,6 +25,7 @@ class SessionServices:
     Attributes:
         temporaries: temporary destinations of which other protocols' clients are told.
         logins: decides which user with a right password gets a session.
+        management: carries out what is sent to the management address.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class SessionServices:
         conversions: Conversions,
         server_name: str,
         logins: LoginPort = ADMIT_ALL,
+        management: ManagementPort | None = None,
     ) -> None:
         self.broker = broker
         self.gate = gate
@@ -44,6 +47,7 @@ class SessionServices:
         self.conversions = conversions
         self.server_name = server_name
         self.logins = logins
+        self.management: ManagementPort = NoManagement() if management is None else management
         self.temporaries: TemporaryDestinations = TemporaryDestinations()
 
 

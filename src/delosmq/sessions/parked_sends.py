@@ -30,6 +30,7 @@ from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.settings import UNLIMITED
 from delosmq.sessions.host import SessionHost
+from delosmq.sessions.management import ManagementCall
 
 ENTRY_BYTES: Final = 256
 """What an entry takes beside its message."""
@@ -60,6 +61,7 @@ class Parked(ABC):
         work: the transaction it belongs to; None when that has ended.
         waiter: of an end that goes on.
         failure: why that end failed.
+        call: the management message that it answers; None for none. call_work: the transaction of the answer.
         size_bytes: what it counts against the limit.
         parked_at: monotonic ns.
     """
@@ -78,6 +80,8 @@ class Parked(ABC):
         self.routing = routing
         self.waiter: EndWaiter | None = None
         self.failure: BrokerError | None = None
+        self.call: ManagementCall | None = None
+        self.call_work: SessionTransaction | None = None
         self.size_bytes: int = ENTRY_BYTES + (0 if message is None else message.charge_bytes)
         self.parked_at: int = 0
 
@@ -101,6 +105,16 @@ class Parked(ABC):
         """
         self.waiter = None
         self.work = None
+        if self.call is not None:
+            self.take_reply(self.call)
+
+    def take_reply(self, call: ManagementCall) -> None:
+        """What is still to be sent is the answer of a management message."""
+        self.message = call.reply
+        self.queue_name = call.queue_name
+        self.routing = call.routing
+        if call.reply is not None:
+            self.work = self.call_work
 
     @abstractmethod
     def answer(self) -> None:
@@ -232,6 +246,27 @@ class ParkedSends(SpaceWaiter):
         under_way.waiter = waiter
         self.park(entry)
 
+    def answer_call(self, entry: Parked, call: ManagementCall, work: SessionTransaction | None) -> None:
+        """Sends the answer of a management message as a send of this connection, and answers the message itself then;
+        nothing is read while it is carried out."""
+        entry.call = call
+        entry.call_work = work
+        self.position = self._broker.log.position
+        if not call.done:
+            waiter = EndWaiter(self, entry)
+            entry.waiter = waiter
+            entry.size_bytes = _UNREAD_BYTES
+            call.waiter = waiter
+            self.park(entry)
+            return
+        entry.take_reply(call)
+        reply = entry.message
+        if self.parked_bytes or not (reply is None or self.try_send(reply, work, entry.queue_name, entry.routing)):
+            entry.size_bytes += 0 if reply is None else reply.charge_bytes
+            self.park(entry)
+        else:
+            entry.answer()
+
     def drop(self, works: Sequence[SessionTransaction]) -> None:
         """Drops the parked sends of transactions, which are rolled back."""
         if not any(work.parked_count for work in works):
@@ -302,11 +337,15 @@ class ParkedSends(SpaceWaiter):
         self._ended = []
         self._end_due = False
         for entry in ended:
-            self._weigh(entry, ENTRY_BYTES)
             entry.ended()
+            reply = entry.message
+            self._weigh(entry, ENTRY_BYTES + (0 if reply is None else reply.charge_bytes))
+            if entry.work is not None:
+                entry.work.parked_count += 1
             if self._ordered and entry.failure is not None:
                 self._refuse_last(entry, entry.failure)
                 return
+        self.position = self._broker.log.position
         if not self._waits_for:
             self._drain(may_end=True)
 
@@ -397,7 +436,8 @@ class ParkedSends(SpaceWaiter):
                 self._owner.host.wake_soon()
             return False
         try:
-            sent = entry.is_void() or self.try_send(message, work, entry.queue_name, entry.routing)
+            gone = entry.call is not None and message.address not in self._broker.addresses
+            sent = gone or entry.is_void() or self.try_send(message, work, entry.queue_name, entry.routing)
         except BrokerError:
             if work is not None:
                 work.parked_count -= 1

@@ -27,6 +27,11 @@ class Permissions:
         self._granted: set[tuple[str, str]] = set()
         self._reloads: int = access.reloads
 
+    def login(self) -> Login:
+        """The user with the roles of now."""
+        self._renew()
+        return self._login
+
     def require(self, address: str, permission: str) -> None:
         """Raises PermissionDeniedError unless the user holds ``permission`` on ``address``."""
         self._renew()

@@ -14,7 +14,14 @@ NO_DESCRIPTOR: Final = -1
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ServedStore(Store):
-    """A store as the server runs it. Every call happens on the engine's thread."""
+    """A store as the server runs it. Every call happens on the engine's thread.
+
+    Attributes:
+        node_id: the 16 bytes by which brokers tell each other apart, once it is recovered; empty for a store that keeps
+            nothing.
+    """
+
+    node_id: bytes = b""
 
     @abstractmethod
     def attach(self, events: StoreEvents, state: StateSource) -> None:

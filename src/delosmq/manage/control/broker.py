@@ -16,6 +16,9 @@ class BrokerStatus:
     """A broker as it stands.
 
     Attributes:
+        node_id: tells it from all others, over restarts too.
+        active: it takes work.
+        connections: clients that are connected.
         memory_used_bytes: what all messages count together; memory_limit_bytes: -1 for none.
         journal_position: number of the newest decision recorded; journal_synced: of the newest that survives a crash.
         storage_low: no durable message is accepted for now.
@@ -24,6 +27,9 @@ class BrokerStatus:
 
     name: str
     version: str
+    node_id: str
+    active: bool
+    connections: int
     queues: int
     addresses: int
     lease_groups: int
@@ -50,6 +56,9 @@ class BrokerControl:
         return BrokerStatus(
             name=broker.settings.name,
             version=self._version,
+            node_id=self._host.node_id(),
+            active=not self._host.troubles(),
+            connections=self._host.connection_count(),
             queues=len(broker.queues),
             addresses=len(broker.addresses),
             lease_groups=len(broker.leases.groups),

@@ -25,6 +25,14 @@ class Host(ABC):
     def troubles(self) -> list[Reason]:
         """Why the broker is not ready, as far as the engine can't know: starting, draining, store failing."""
 
+    def node_id(self) -> str:
+        """Tells this broker from all others, over restarts too; "" where nobody asks."""
+        return ""
+
+    def connection_count(self) -> int:
+        """Clients that are connected, logged in or not."""
+        return 0
+
     def broken(self, error: InvariantError) -> None:
         """DelosMQ broke a promise to itself: stop rather than guess. Raises ``error`` unless overridden."""
         raise error

@@ -8,8 +8,6 @@ from delosmq.engine.api import PREPARED, EngineBroker, JobWaiter, Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import MANAGE, AccessControl, Login
 
-MANAGEMENT_ADDRESS: Final = "activemq.management"
-"""Transactions belong to no one address, so the right to see and end them is asked on Artemis's management address."""
 COMMITTED: Final = "committed"
 ROLLED_BACK: Final = "rolled back"
 FORGOTTEN: Final = "forgotten"
@@ -68,9 +66,13 @@ class TransactionControl:
         self._broker = broker
         self._access = access
 
+    def _require(self, login: Login) -> None:
+        """Transactions belong to no one address, so the right is asked for on the management address."""
+        self._access.require(login, self._broker.settings.management_address, MANAGE)
+
     def ids(self, login: Login, *, after: int, limit: int, prepared_only: bool) -> list[int]:
         """Ids of open transactions above ``after``, in order, one more than ``limit`` if there are more."""
-        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._require(login)
         known = self._broker.transactions.open
         found = [
             transaction.id
@@ -86,7 +88,7 @@ class TransactionControl:
 
     def heuristics(self, login: Login, *, after: str, limit: int) -> list[HeuristicStatus]:
         """Heuristic outcomes by xid, what comes after ``after``: one more than ``limit`` if there are more."""
-        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._require(login)
         known = self._broker.branches.heuristics
         xids = sorted(known)
         start = bisect_right(xids, read_xid(after)) if after else 0
@@ -98,17 +100,17 @@ class TransactionControl:
     def commit(self, login: Login, xid: str, waiter: JobWaiter) -> bool:
         """Commits a prepared branch in place of its coordinator, which is told so until it forgets the branch. False
         when it goes on in slices; ``waiter`` is told of the end."""
-        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._require(login)
         return self._broker.branches.heuristic_commit(read_xid(xid), waiter)
 
     def roll_back(self, login: Login, xid: str) -> None:
         """The same, rolling it back."""
-        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._require(login)
         self._broker.branches.heuristic_rollback(read_xid(xid))
 
     def forget(self, login: Login, xid: str) -> None:
         """Forgets what an operator did to a branch, in place of a coordinator that never will."""
-        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._require(login)
         self._broker.branches.forget(read_xid(xid))
 
 

@@ -75,7 +75,7 @@ class JournalStore(ServedStore):
             )
         self._files = files
         self._settings = settings
-        self._node_id = node_id
+        self.node_id = node_id
         self._syncer = syncer
         self._lock = lock
         self._accept_loss = accept_loss
@@ -111,7 +111,7 @@ class JournalStore(ServedStore):
             raise MisuseError("DMQ3014", "a journal is recovered once, after attach")
         try:
             recovery = self._parts.recovery(
-                self._files, self._node_id, self._parts.seed_of, self._logger, accept_loss=self._accept_loss
+                self._files, self.node_id, self._parts.seed_of, self._logger, accept_loss=self._accept_loss
             )
             recovery.read()
             recovery.settle()
@@ -145,7 +145,7 @@ class JournalStore(ServedStore):
         opened.last = opened.written = opened.synced = Position(recovery.position)
         self._commit.begin()
         self._spares.begin(recovery.names, recovery.highest_number)
-        self._changes.begin(recovery, self._ledger.all(), self._node_id)
+        self._changes.begin(recovery, self._ledger.all(), self.node_id)
         self._chain.begin(recovery, old)
         if self._status.failure is not None:
             raise self._status.failure

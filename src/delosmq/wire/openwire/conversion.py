@@ -28,6 +28,9 @@ INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")
 """Properties that begin so concern the broker; OpenWire consumers don't see those that others have set. Source:
 Artemis OpenWireMessageConverter.setAMQMsgObjectProperties."""
 
+OPERATION_SUCCEEDED: Final = "_AMQ_OperationSucceeded"
+"""Of the answer to a management message: the one such property that they see, as they can't tell success otherwise."""
+
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
 CONTENT_ENCODING: Final = "content-encoding"
 DEFLATED: Final = "deflate"
@@ -170,7 +173,8 @@ def command_of_hub(hub: HubMessage) -> MessageCommand:
     command.reply_to = destination_of(reply_to) if reply_to else None
     entries: dict[str, TypedValue] = {}
     for name, value in hub.properties.items():
-        if not name.startswith(INTERNAL_PREFIXES) and name != _GROUP_SEQUENCE:
+        internal = name.startswith(INTERNAL_PREFIXES) and name != OPERATION_SUCCEEDED
+        if not internal and name != _GROUP_SEQUENCE:
             entries[name] = TypedValue(hub.property_kind(name), value)
     add_annotations(entries, {})
     command.marshalled_properties = encode_map(entries) if entries else None

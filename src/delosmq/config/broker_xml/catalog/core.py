@@ -132,7 +132,7 @@ _REST: Final = [
         "there is no MQTT yet",
     ),
     *not_yet_all("amqp-use-core-subscription-naming", "there is no AMQP yet"),
-    *not_yet_all("management-address management-notification-address suppress-session-notifications"),
+    *not_yet_all("management-notification-address suppress-session-notifications", "nothing sends notifications yet"),
     *not_yet_all("jmx-management-enabled jmx-domain jmx-use-broker-name", "management is by HTTP"),
     *not_yet_all("message-counter-enabled message-counter-sample-period message-counter-max-day-history"),
     not_yet("metrics-plugin", "metrics are at /metrics", "property"),

@@ -37,6 +37,7 @@ class OpenWireTarget:
         destination: as clients know it.
         queue_name: "" unless one queue of the address is meant.
         wildcard: it stands for many addresses.
+        management: what is sent there the broker carries out itself.
         send_checked, create_checked: what was found out about the user's rights to it.
     """
 
@@ -48,6 +49,7 @@ class OpenWireTarget:
         self.queue_name = queue_name
         self.routing = routing
         self.wildcard = wildcard
+        self.management: bool = False
         self.send_checked: bool = False
         self.create_checked: bool = False
 

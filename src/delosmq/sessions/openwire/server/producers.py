@@ -12,7 +12,7 @@ from delosmq.model.ids import WallMs
 from delosmq.model.message import HIGHEST_PRIORITY, Message
 from delosmq.model.properties import TypedValue
 from delosmq.model.reserved_names import CONNECTION_MARK
-from delosmq.security.access import SEND
+from delosmq.security.access import MANAGE, SEND
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.connection_port import ConnectionPort
@@ -53,12 +53,13 @@ class ParkedMessage(Parked):
     """A message that waits for space.
 
     Args:
+        message: None for one that the broker carries out itself.
         command: to be answered with it; None when a later part of the same message will be.
     """
 
     def __init__(
         self,
-        message: Message,
+        message: Message | None,
         work: OpenWireTransaction | None,
         target: OpenWireTarget,
         *,
@@ -114,6 +115,7 @@ class Producers:
         version: int,
     ) -> None:
         self._broker = machine.services.broker
+        self._management = machine.services.management
         self._parked_sends = parked_sends
         self._destinations = destinations
         self._permissions = permissions
@@ -207,7 +209,13 @@ class Producers:
                     message.duplicate_id += f"#{target.routing}:{target.queue_name}".encode()
                 seen.add(target.address)
             last = index == len(targets) - 1
-            if parked_sends.parked_bytes or not parked_sends.try_send(message, work, target.queue_name, target.routing):
+            if target.management:
+                answered = command if last else None
+                entry = ParkedMessage(None, None, target, command=answered, copies=copies, owner=connection)
+                parked_sends.answer_call(entry, self._management.begin(message, self._permissions.login()), work)
+            elif parked_sends.parked_bytes or not parked_sends.try_send(
+                message, work, target.queue_name, target.routing
+            ):
                 answered = command if last else None
                 parked_sends.park(
                     ParkedMessage(message, work, target, command=answered, copies=copies, owner=connection)
@@ -259,6 +267,7 @@ class Producers:
         if known is None:
             for target in targets:
                 self._destinations.check_plain(target)
+                target.management = target.address == self._management.address and not target.queue_name
         for target in targets:
             if not target.create_checked:
                 self._check(target)
@@ -274,6 +283,10 @@ class Producers:
     def _check(self, target: OpenWireTarget) -> None:
         permissions = self._permissions
         address = target.address
+        if target.management:
+            permissions.require(address, MANAGE)
+            target.create_checked = True
+            return
         if not target.send_checked:
             if not target.temporary:
                 permissions.require_use(address, target.queue_name, SEND)

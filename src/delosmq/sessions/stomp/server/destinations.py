@@ -25,6 +25,7 @@ class StompTarget:
         queue_name: "" unless ``address::queue`` was given.
         temporary: it is private to a connection and is never made by a SEND.
         virtual: it is a queue of a virtual topic; its consumers know nothing of the topic.
+        management: what is sent there the broker carries out itself.
         send_checked: the permission to send was granted.
         create_checked: every permission that a send could need to create something was granted.
     """
@@ -37,6 +38,7 @@ class StompTarget:
         self.routing = routing
         self.temporary = temporary
         self.virtual = virtual
+        self.management: bool = False
         self.send_checked: bool = False
         self.create_checked: bool = False
 

@@ -11,7 +11,7 @@ from delosmq.engine.api import BulkAck, JobWaiter, TransactionError
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message
-from delosmq.security.access import SEND
+from delosmq.security.access import MANAGE, SEND
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.parked_sends import Parked, ParkedSends
 from delosmq.sessions.permissions import Permissions
@@ -103,6 +103,7 @@ class Producer:
     ) -> None:
         self._machine = machine
         self._broker = machine.services.broker
+        self._management = machine.services.management
         self._outbox = machine.outbox
         self._parked_sends = parked_sends
         self._destinations = destinations
@@ -158,7 +159,11 @@ class Producer:
                 work = self._transactions.named(reading.transaction, "SEND")
         receipt = frame.headers.get("receipt", "")
         parked_sends = self._parked_sends
-        if parked_sends.parked_bytes or not (
+        permissions = self._permissions
+        if reading.special and target.management and permissions is not None:
+            call = self._management.begin(message, permissions.login())
+            parked_sends.answer_call(ParkedReply(self, receipt), call, work)
+        elif parked_sends.parked_bytes or not (
             (target.temporary and self.is_gone(target))
             or parked_sends.try_send(message, work, target.queue_name, target.routing)
         ):
@@ -170,7 +175,9 @@ class Producer:
         target = self._target(frame.headers)
         if not target.create_checked:
             self._check(target)
-        return read_send(frame, target, self._destinations, self._version, self._mark)
+        reading = read_send(frame, target, self._destinations, self._version, self._mark)
+        reading.special = reading.special or target.management
+        return reading
 
     def changed_state(self) -> None:
         """A frame other than SEND changed or read durable state: replies depend on all that is recorded now."""
@@ -243,13 +250,18 @@ class Producer:
             raise header_missing(DESTINATION, "SEND")
         if DESTINATION_TYPE in headers:
             routing = read_routing(headers, DESTINATION_TYPE, "SEND")
-            return self._destinations.decode(destination, routing, "SEND")
+            return self._decode(destination, routing)
         target = self._targets.get(destination)
         if target is None:
-            target = self._destinations.decode(destination, ANY_ROUTING, "SEND")
+            target = self._decode(destination, ANY_ROUTING)
             if len(self._targets) >= _TARGETS_LIMIT:
                 self._targets.clear()
             self._targets[destination] = target
+        return target
+
+    def _decode(self, destination: str, routing: int) -> StompTarget:
+        target = self._destinations.decode(destination, routing, "SEND")
+        target.management = target.address == self._management.address and not target.queue_name
         return target
 
     def _check(self, target: StompTarget) -> None:
@@ -257,6 +269,10 @@ class Producer:
         if permissions is None:
             return
         address = target.address
+        if target.management:
+            permissions.require(address, MANAGE)
+            target.create_checked = True
+            return
         if not target.send_checked:
             permissions.require(address, SEND)
             target.send_checked = True
