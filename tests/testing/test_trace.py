@@ -182,3 +182,32 @@ def test_worse(broker_client, whole_session_broker):
     assert text.count("queue://before ") == 1
     assert "queue://tea " in text
     assert "queue://coffee " in text
+
+
+@pytest.mark.parametrize("shown_too", [False, True])
+def test_what_clients_subscribe_to_for_themselves_is_seen_when_it_is_asked_for(shown_too: bool) -> None:
+    with BrokerFixture(ports=False) as broker:
+        broker.trace.shows_advisories = shown_too
+        with broker.connect() as client, client.create_session() as session:
+            client.send("tea", "one pot")
+            session.create_temporary_queue()
+            names, advisory_names = broker.queue_names, broker.advisory_queue_names
+        lines = shown(broker)
+    assert [name.partition(":")[0] for name in names] == ["DLQ", "ID", "tea"]
+    assert [name.rpartition(".")[0] for name in advisory_names] == [
+        "ActiveMQ.Advisory.TempQueue",
+        "ActiveMQ.Advisory.TempTopic",
+    ]
+    about = [line for line in lines if "Advisory" in line or "consumer_id=-1" in line or "object_id=-1:" in line]
+    assert (len(about) > 5) if shown_too else (about == [])
+    assert any("temp-queue://" in line for line in lines)
+
+
+def test_advisories_that_a_test_consumes_are_seen() -> None:
+    with BrokerFixture(ports=False) as broker, broker.connect() as client, client.create_session() as session:
+        consumer = session.create_consumer("topic://ActiveMQ.Advisory.Queue")
+        client.send("tea", "one pot")
+        assert consumer.receive(10) is not None
+        lines = shown(broker)
+    seen = [line.split()[2] for line in lines if "topic://ActiveMQ.Advisory.Queue " in line]
+    assert seen[:2] == ["ConsumerInfo", "MessageDispatch"]

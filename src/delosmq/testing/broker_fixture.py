@@ -22,7 +22,7 @@ from delosmq.testing.dialogue import DELIVERY
 from delosmq.testing.frame_faults import CUT_AFTER, CUT_BEFORE, DROPPED, TWICE, FrameFault
 from delosmq.testing.frame_recorder import FrameRecorder
 from delosmq.testing.frame_tap import FrameTap
-from delosmq.testing.queue_view import QueueView, on_broker
+from delosmq.testing.queue_view import QueueView, names_of, on_broker
 from delosmq.testing.replay import PlayedLogin, replay
 from delosmq.testing.synced_files import SyncedFiles
 from delosmq.testing.trace import Trace, TracedEvents
@@ -115,10 +115,13 @@ class BrokerFixture(Broker, TimeKeeper):
 
     @property
     def queue_names(self) -> list[str]:
-        """Of the queues that there are, in order."""
-        return on_broker(
-            self, lambda: sorted(name for name, one in self.composed.broker.queues.items() if not one.internal)
-        )
+        """Of the queues that there are, in order, without `advisory_queue_names`."""
+        return on_broker(self, partial(names_of, self, advisories=False))
+
+    @property
+    def advisory_queue_names(self) -> list[str]:
+        """Of those in which clients of OpenWire hear of what happens at the broker: ``ActiveMQ.Advisory.*``."""
+        return on_broker(self, partial(names_of, self, advisories=True))
 
     @property
     def connection_count(self) -> int:

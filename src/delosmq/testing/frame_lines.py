@@ -53,6 +53,8 @@ _OPENWIRE_FIELDS: Final = {
     "MessageDispatch": ("consumer_id", "destination", "redelivery_counter"),
     "MessageCommand": ("destination", "message_id", "persistent", "priority", "reply_to", "transaction_id"),
 }
+_OWN_SESSION: Final = -1
+"""In which clients consume for themselves."""
 _ACK_TYPES: Final = ("DELIVERED", "POISON", "STANDARD", "REDELIVERED", "INDIVIDUAL", "UNMATCHED", "EXPIRED")
 _TRANSACTION_TYPES: Final = (
     *("BEGIN", "PREPARE", "COMMIT_ONE_PHASE", "COMMIT_TWO_PHASE", "ROLLBACK", "RECOVER", "FORGET", "END"),
@@ -134,3 +136,9 @@ def _shown(value: object) -> str:
     if type(value) is Throwable:
         return one_line(f"{value.class_name}: {value.message}", 2 * _SHOWN_LETTERS)
     return one_line(str(value), _SHOWN_LETTERS)
+
+
+def is_about_advisories(frame: object) -> bool:
+    """Whether a client asks for advisories for itself, as it does for those of temporary destinations, or gets one."""
+    consumer = getattr(frame, "consumer_id", None) or getattr(frame, "object_id", None)
+    return isinstance(consumer, ConsumerId) and consumer.session_id == _OWN_SESSION

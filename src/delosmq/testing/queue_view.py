@@ -76,6 +76,12 @@ def on_broker(broker: Broker, work: Callable[[], T]) -> T:
     return broker.call(call())
 
 
+def names_of(broker: Broker, *, advisories: bool) -> list[str]:
+    """Of queues, in order: those in which clients of OpenWire hear of what happens, or all others. On its thread."""
+    queues = broker.composed.broker.queues.items()
+    return sorted(name for name, one in queues if not one.internal and name.startswith(ADVISORY_PREFIX) == advisories)
+
+
 def _counts_of(queue: Queue | None) -> QueueCounts:
     if queue is None:
         return QueueCounts()
@@ -212,8 +218,7 @@ class QueueView:
 
     def _told(self) -> str:
         if self._queue() is None:
-            queues = self._broker.composed.broker.queues.items()
-            others = sorted(name for name, one in queues if not one.internal and not name.startswith(ADVISORY_PREFIX))
+            others = names_of(self._broker, advisories=False)
             there = ", ".join(f"'{name}'" for name in others) or "none"
             return f"there is no queue '{self.name}'{nearest(self.name, others)}\nqueues: {there}"
         found = self._explain()

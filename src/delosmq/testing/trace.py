@@ -12,7 +12,7 @@ from delosmq.model.message import Message
 from delosmq.model.phrases import counted
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.testing.dialogue import CutFrame
-from delosmq.testing.frame_lines import line_of
+from delosmq.testing.frame_lines import is_about_advisories, line_of
 
 MOST_ENTRIES: Final = 1_000
 SHOWN_BROKERS: Final = 5
@@ -49,9 +49,12 @@ class Trace:
 
     Attributes:
         began_s: by `time.monotonic`.
+        shows_advisories: whether it has, from now on, what clients of OpenWire subscribe to for themselves, and the
+            queues ``ActiveMQ.Advisory.*`` that hold it.
     """
 
     def __init__(self) -> None:
+        self.shows_advisories = False
         self._guard = threading.Lock()
         self.began_s = time.monotonic()
         _traces.add(self)
@@ -69,6 +72,8 @@ class Trace:
         Args:
             fate: what a fault made of it.
         """
+        if not fate and not self.shows_advisories and is_about_advisories(cut.frame):
+            return
         beginning = f"{connection} {'>' if by_client else '<'} {fate}"
         entry = TraceEntry(time.monotonic(), beginning, cut)
         self._add(TraceEntry(entry.at_s, entry.line()) if entry.size_bytes >= LARGE_BYTES else entry)
@@ -122,12 +127,20 @@ class TracedEvents(EngineEvents):
     """Notes what the engine does that no frame tells."""
 
     def __init__(self, trace: Trace) -> None:
+        self._trace = trace
         self._note = trace.note
 
-    def _note_of(self, queue: str, sentence: str) -> None:
+    def _is_shown(self, name: str) -> bool:
         """Queues of advisories come and go with each connection of OpenWire."""
-        if not queue.startswith(ADVISORY_PREFIX):
+        return self._trace.shows_advisories or not name.startswith(ADVISORY_PREFIX)
+
+    def _note_of(self, queue: str, sentence: str) -> None:
+        if self._is_shown(queue):
             self._note(f"queue '{queue}' {sentence}")
+
+    def _note_slot(self, queue: str, slot: Slot, sentence: str) -> None:
+        if self._is_shown(queue):
+            self._note(f"message {slot.sequence} {sentence}")
 
     def queue_created(self, queue: str, address: str) -> None:
         self._note_of(queue, "created")
@@ -136,13 +149,13 @@ class TracedEvents(EngineEvents):
         self._note_of(queue, "deleted")
 
     def queue_paused(self, queue: str) -> None:
-        self._note(f"queue '{queue}' paused")
+        self._note_of(queue, "paused")
 
     def queue_resumed(self, queue: str) -> None:
-        self._note(f"queue '{queue}' resumed")
+        self._note_of(queue, "resumed")
 
     def queue_purged(self, queue: str, removed: int) -> None:
-        self._note(f"queue '{queue}' purged of {counted(removed, 'message')}")
+        self._note_of(queue, f"purged of {counted(removed, 'message')}")
 
     def consumer_created(self, queue: str, consumer_id: int) -> None:
         self._note_of(queue, f"has consumer {consumer_id}")
@@ -151,25 +164,25 @@ class TracedEvents(EngineEvents):
         self._note_of(queue, f"has consumer {consumer_id} no more")
 
     def message_scheduled(self, queue: str, slot: Slot) -> None:
-        self._note(f"message {slot.sequence} of queue '{queue}' scheduled")
+        self._note_slot(queue, slot, f"of queue '{queue}' scheduled")
 
     def message_due(self, queue: str, slot: Slot) -> None:
-        self._note(f"message {slot.sequence} of queue '{queue}' due")
+        self._note_slot(queue, slot, f"of queue '{queue}' due")
 
     def message_diverted(self, message: Message, divert: str, copy: Message) -> None:
         self._note(f"message diverted by '{divert}'")
 
     def message_redelivered(self, queue: str, slot: Slot) -> None:
-        self._note(f"message {slot.sequence} back in queue '{queue}', deliveries: {slot.delivery_count}")
+        self._note_slot(queue, slot, f"back in queue '{queue}', deliveries: {slot.delivery_count}")
 
     def message_replaced(self, queue: str, slot: Slot) -> None:
-        self._note(f"message {slot.sequence} pushed out of queue '{queue}'")
+        self._note_slot(queue, slot, f"pushed out of queue '{queue}'")
 
     def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
-        self._note(f"message {slot.sequence} of queue '{queue}' dead, {_gone_to(dead_letter_address)}")
+        self._note_slot(queue, slot, f"of queue '{queue}' dead, {_gone_to(dead_letter_address)}")
 
     def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
-        self._note(f"message {slot.sequence} of queue '{queue}' expired, {_gone_to(expiry_address)}")
+        self._note_slot(queue, slot, f"of queue '{queue}' expired, {_gone_to(expiry_address)}")
 
     def message_dropped(self, message: Message) -> None:
         self._note("message dropped, as its address is full")
