@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from delosmq.client import AckMode, TextMessage
+from delosmq.client import AckMode, ClientConnection, MessageConsumer, TextMessage
 from interop.client.stage import WAIT_S, ClientScript, Stage
 
 SCRIPT: Final = ClientScript("python-delivery")
@@ -172,12 +172,16 @@ def priorities(stage: Stage) -> None:
     stage.say(stage.texts(stage.session(connection).create_consumer(queue), 5))
 
 
-@SCRIPT.case("exclusive consumer")
-def exclusive(stage: Stage) -> None:
+def consumers(stage: Stage, *destinations: str) -> tuple[ClientConnection, list[MessageConsumer]]:
+    """A connection with one session that consumes all of these."""
     connection = stage.connect()
     session = stage.session(connection)
-    first = session.create_consumer(f"{stage.name()}?consumer.exclusive=true")
-    second = session.create_consumer(f"{stage.name()}?consumer.exclusive=true")
+    return connection, [session.create_consumer(destination) for destination in destinations]
+
+
+@SCRIPT.case("exclusive consumer")
+def exclusive(stage: Stage) -> None:
+    connection, (first, second) = consumers(stage, *[f"{stage.name()}?consumer.exclusive=true"] * 2)
     stage.send(connection, stage.name(), 4)
     stage.say(stage.texts(first, 3), second.receive(0.05))
     first.close()
@@ -186,10 +190,7 @@ def exclusive(stage: Stage) -> None:
 
 @SCRIPT.case("consumer priority")
 def consumer_priority(stage: Stage) -> None:
-    connection = stage.connect()
-    session = stage.session(connection)
-    low = session.create_consumer(f"{stage.name()}?consumer.priority=1")
-    high = session.create_consumer(f"{stage.name()}?consumer.priority=5")
+    connection, (low, high) = consumers(stage, *[f"{stage.name()}?consumer.priority={one}" for one in (1, 5)])
     stage.send(connection, stage.name(), 3)
     stage.say(stage.texts(high, 3), low.receive(0.05))
 

@@ -42,16 +42,19 @@ def session_of(player: Player, consumer: OpenWireConsumer) -> OpenWireClientSess
     return player.machine.sessions[consumer.consumer_id.session_id]
 
 
+def receive_and_close(player: Player, consumer: OpenWireConsumer, count: int) -> None:
+    player.receive(consumer, count)
+    close(player, consumer)
+
+
 @script("exclusive", NAMED)
 def owner(player: Player, queue: Destination) -> None:
     shared = alone(player, queue)
     first = player.consumer(player.session(AckMode.CLIENT), queue, options=DestinationOptions(exclusive=True))
     second = alone(player, queue, exclusive())
     send(player, queue, 1, 5)
-    player.receive(first, 2)
-    close(player, first)
-    player.receive(second, 5)
-    close(player, second)
+    receive_and_close(player, first, 2)
+    receive_and_close(player, second, 5)
     send(player, queue, 6, 7)
     player.receive(shared, 2)
     player.close()
@@ -104,8 +107,7 @@ def selector(player: Player, queue: Destination) -> None:
     for number in range(4):
         message = TextMessage(f"m{number}", properties={"n": number % 2})
         player.send_one(session, queue, command_of(message, compresses=False))
-    player.receive(chosen, 2)
-    close(player, chosen)
+    receive_and_close(player, chosen, 2)
     player.receive(other, 2)
     player.close()
 
@@ -115,8 +117,7 @@ def all_exclusive(player: Player, _: Destination) -> None:
     queue = address("all-exclusive", ".exclusive")
     first, second = alone(player, queue), alone(player, queue)
     send(player, queue, 1, 3)
-    player.receive(first, 3)
-    close(player, first)
+    receive_and_close(player, first, 3)
     send(player, queue, 4, 5)
     player.receive(second, 2)
     player.close()
