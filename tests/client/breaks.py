@@ -1,9 +1,10 @@
 """Connections break and the broker is killed while clients are at work; what was promised must come true.
 
-    python -m tests.client.breaks --kills 50 --cuts 100 --mode CLIENT --surface blocking
+    python -m tests.client.breaks --kills 50 --cuts 100 --mode CLIENT --surface blocking --backup
 
 Two connections consume a queue, or one a durable subscription (DUPS_OK, which batches of topics alone), and one
-produces, all by way of ``failover:``. A cut breaks all connections after so many bytes, amid a frame as a rule.
+produces, all by way of ``failover:``. A cut breaks all connections after so many bytes, amid a frame as a rule. With a
+backup each client has a spare connection by another way, which cuts spare; a kill ends both.
 """
 
 import argparse
@@ -14,8 +15,9 @@ import sys
 import tempfile
 import traceback
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ AGAIN_AT_ONCE = 0.2
 PATIENCE_S = 300.0
 POLL_S = 0.05
 OPTIONS = (
-    "initialReconnectDelay=5&maxReconnectDelay=50&jms.prefetchPolicy.all=10&jms.redeliveryPolicy.redeliveryDelay=1"
+    "initialReconnectDelay=5&maxReconnectDelay=50&randomize=false&jms.prefetchPolicy.all=10&jms.redeliveryPolicy.redeliveryDelay=1"
     "&jms.redeliveryPolicy.initialRedeliveryDelay=1"
 )
 BLOCKING = (ClientConnection, ClientSession, MessageConsumer, MessageProducer)
@@ -110,27 +112,38 @@ class CrashedFixture(BreakableBroker):
 
 
 class BreaksSeen(logging.Handler):
-    """Counts what clients notice of breaks, by what they log."""
+    """Counts what clients notice of breaks, by what they log.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Attributes:
+        clients_at: how many are connected by each way, by its port.
+    """
+
+    def __init__(self, ledger: Ledger, ways: Sequence[Proxy], clients: int) -> None:
         super().__init__()
         self._ledger = ledger
+        self.clients_at = Counter({ways[0].port: clients})
 
     def emit(self, record: logging.LogRecord) -> None:
         said = record.getMessage()
         self._ledger.noticed += said.startswith("DMQ9068")
-        self._ledger.again += said.startswith("DMQ9069")
+        if said.startswith("DMQ9069"):
+            self._ledger.again += 1
+            port = int(said.rpartition(":")[2])
+            self._ledger.ways.add(port)
+            self.clients_at[port] += 1
 
 
 class Load:
     """Clients at work in one acknowledgement mode, by one surface."""
 
     def __init__(
-        self, broker: BreakableBroker, proxy: Proxy, mode: AckMode, surface: str, chance: random.Random
+        self, broker: BreakableBroker, ways: Sequence[Proxy], mode: AckMode, surface: str, chance: random.Random
     ) -> None:
         self.ledger = Ledger(mode)
         self._broker = broker
-        self._url = f"failover:(tcp://127.0.0.1:{proxy.port})?{OPTIONS}"
+        listed = ",".join(f"tcp://127.0.0.1:{way.port}" for way in ways)
+        self._url = f"failover:({listed})?{OPTIONS}{'&backup=true' if len(ways) > 1 else ''}"
+        self._ways = ways
         self._mode = mode
         self._surface = surface
         self._chance = chance
@@ -157,23 +170,23 @@ class Load:
             await made.close()
 
     async def run(self, breaking: "Breaking") -> None:
-        handler = BreaksSeen(self.ledger)
+        seen = BreaksSeen(self.ledger, self._ways, self._consumers + 1)
         logger = logging.getLogger("delosmq.client")
         level = logger.level
-        logger.addHandler(handler)
+        logger.addHandler(seen)
         logger.setLevel(logging.INFO)
         try:
             async with asyncio.TaskGroup() as group:
                 consumers = [group.create_task(self._consume(client)) for client in range(self._consumers)]
                 producing = group.create_task(self._produce())
-                await breaking.break_all(self.ledger, self._consumers + 1)
+                await breaking.break_all(self.ledger, seen.clients_at)
                 self._ends.set()
                 await producing
                 self._all_sent.set()
                 await asyncio.wait(consumers, timeout=PATIENCE_S)
             await self._look()
         finally:
-            logger.removeHandler(handler)
+            logger.removeHandler(seen)
             logger.setLevel(level)
 
     # --- producing
@@ -302,46 +315,72 @@ class Breaking:
     """When what breaks."""
 
     def __init__(
-        self, broker: BreakableBroker, proxy: Proxy, chance: random.Random, kills: int, cuts: int, longest_s: float
+        self,
+        broker: BreakableBroker,
+        ways: Sequence[Proxy],
+        chance: random.Random,
+        *,
+        kills: int,
+        cuts: int,
+        longest_s: float,
     ) -> None:
         self._broker = broker
-        self._proxy = proxy
+        self._ways = ways
         self._chance = chance
         self._order = [True] * kills + [False] * cuts
         self._longest_s = longest_s
         chance.shuffle(self._order)
 
-    async def break_all(self, ledger: Ledger, clients: int) -> None:
+    async def break_all(self, ledger: Ledger, clients_at: "Counter[int]") -> None:
         for kill in self._order:
             async with asyncio.timeout(PATIENCE_S):
-                await self._break(ledger, clients, kill=kill)
+                await self._break(ledger, clients_at, kill=kill)
 
-    async def _break(self, ledger: Ledger, clients: int, *, kill: bool) -> None:
+    async def _break(self, ledger: Ledger, clients_at: "Counter[int]", *, kill: bool) -> None:
         enough = len(ledger.arrivals) + self._chance.randint(1, 40)
         while len(ledger.arrivals) < enough:  # noqa: ASYNC110 - what clients do is seen from outside
             await asyncio.sleep(0.001)
         await asyncio.sleep(self._chance.uniform(0, self._longest_s))
-        noticed = ledger.noticed + clients
+        way = max(self._ways, key=lambda one: clients_at[one.port])
+        noticed = ledger.noticed + (clients_at.total() if kill else clients_at[way.port])
         ledger.breaks += 1
         if kill:
+            clients_at.clear()
             await asyncio.to_thread(self._broker.kill)
         else:
-            await self._proxy.cut_after(self._chance.randint(1, 20_000))
+            clients_at[way.port] = 0
+            await way.cut_after(self._chance.randint(1, 20_000))
             if self._chance.random() < AGAIN_AT_ONCE:
-                await self._proxy.cut_after(self._chance.randint(1, 2_000))
+                await self._cut_again(way)
         while ledger.noticed < noticed or ledger.noticed > ledger.again:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         ledger.over += 1
 
+    async def _cut_again(self, way: Proxy) -> None:
+        """Amid the new connections; of spares that are taken there, little may pass."""
+        if len(self._ways) == 1:
+            await way.cut_after(self._chance.randint(1, 2_000))
+        else:
+            way.cut()
+
 
 async def run(
-    broker: BreakableBroker, mode: AckMode, surface: str, *, kills: int, cuts: int, seed: int, longest_s: float = 0.1
+    broker: BreakableBroker,
+    mode: AckMode,
+    surface: str,
+    *,
+    kills: int,
+    cuts: int,
+    seed: int,
+    longest_s: float = 0.1,
+    backup: bool = False,
 ) -> Ledger:
     """One load, with all its breaks."""
     chance = random.Random(f"{seed} {mode} {surface}")
-    async with Proxy(broker.port) as proxy:
-        load = Load(broker, proxy, mode, surface, chance)
-        await load.run(Breaking(broker, proxy, chance, kills, cuts, longest_s))
+    async with AsyncExitStack() as stack:
+        ways = [await stack.enter_async_context(Proxy(broker.port)) for _ in range(1 + backup)]
+        load = Load(broker, ways, mode, surface, chance)
+        await load.run(Breaking(broker, ways, chance, kills=kills, cuts=cuts, longest_s=longest_s))
     return load.ledger
 
 
@@ -352,6 +391,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--mode", choices=[mode.name for mode in AckMode], action="append", help="all without one")
     parser.add_argument("--surface", choices=SURFACES, action="append", help="both without one")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--backup", action="store_true", help="with spare connections")
     wanted = parser.parse_args(given)
     code = 0
     for name in wanted.mode or [mode.name for mode in AckMode]:
@@ -370,7 +410,17 @@ def run_on_process(mode: AckMode, surface: str, wanted: argparse.Namespace) -> l
         process.start()
         broker = KilledProcess(process)
         try:
-            ledger = asyncio.run(run(broker, mode, surface, kills=wanted.kills, cuts=wanted.cuts, seed=wanted.seed))
+            ledger = asyncio.run(
+                run(
+                    broker,
+                    mode,
+                    surface,
+                    kills=wanted.kills,
+                    cuts=wanted.cuts,
+                    seed=wanted.seed,
+                    backup=wanted.backup,
+                )
+            )
         except Exception:
             return [f"{surface} {mode.name}: {traceback.format_exc()}"]
         finally:

@@ -29,6 +29,7 @@ class Ledger:
     Attributes:
         breaks, over: that have begun, and after which all clients are connected again.
         noticed, again: how often a connection has ended, and was made again.
+        ways: by which it was made again.
         sent: numbers that were given to `send`.
         under_way: those that may still come for the first time.
         confirmed: those of which the client said that they are safe.
@@ -46,6 +47,7 @@ class Ledger:
     over: int = 0
     noticed: int = 0
     again: int = 0
+    ways: set[int] = field(default_factory=set)
     sent: set[int] = field(default_factory=set)
     under_way: set[int] = field(default_factory=set)
     confirmed: set[int] = field(default_factory=set)

@@ -22,6 +22,15 @@ async def test_what_was_promised_comes_true(tmp_path: Path, mode: AckMode, surfa
     assert ledger.breaks == 3
 
 
+@pytest.mark.parametrize("surface", SURFACES)
+async def test_what_was_promised_comes_true_by_spare_connections(tmp_path: Path, surface: str) -> None:
+    with BrokerFixture(tmp_path) as broker:
+        crashed = CrashedFixture(broker)
+        ledger = await run(crashed, AckMode.CLIENT, surface, kills=1, cuts=4, seed=1, longest_s=0.01, backup=True)
+    assert ledger.broken_promises() == []
+    assert (ledger.breaks, len(ledger.ways)) == (5, 2)
+
+
 def sent(mode: AckMode, count: int) -> Ledger:
     ledger = Ledger(mode)
     for number in range(count):
