@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -176,17 +177,42 @@ class AsyncConsumer(AsyncCloseable):
         self._machine.consumed(delivery)
         self._link.flush()
 
-    def note_consumed(self, delivery: Delivery) -> None:
-        """The application has what another thread has taken."""
-        self._machine.consumed(delivery)
-        self._link.flush_soon()
-
     def message_of(self, delivery: Delivery) -> JmsMessage:
         return received(delivery.message, self._acknowledger(delivery))
 
-    def put_back_reserved(self) -> None:
-        """The application went away before it was handed what is on its way."""
-        self._machine.put_back_reserved()
+    # --- for another thread
+
+    @property
+    def handed_over(self) -> deque[Delivery]:
+        """What the thread may take, from the left; `note_consumed` or `put_back` follows."""
+        return self._machine.handed_over
+
+    async def hand_over(self, timeout_s: float | None) -> bool:
+        """Whether there is something to take now; waits as `receive`."""
+        self._machine.take_back()
+        delivery = await self.reserve(timeout_s)
+        if delivery is None:
+            return False
+        self._machine.hand_over(delivery)
+        return True
+
+    def is_expired(self, delivery: Delivery) -> bool:
+        """Then it is not for the application, and `hand_over` goes on with the next one."""
+        return self._machine.is_expired(delivery)
+
+    def note_consumed(self, delivery: Delivery) -> None:
+        """In the loop: the application has it."""
+        self._machine.consumed(delivery)
+        self._link.flush_soon()
+
+    def put_back(self, delivery: Delivery | None) -> None:
+        """In the loop: the thread went away with nothing. What it has not taken goes back, too."""
+        if delivery is None:
+            self._machine.take_back()
+        else:
+            self._machine.put_back(delivery)
+
+    # --- the rest
 
     async def wait_for_more(self) -> bool:
         """Of a browser: whether there is one more message; waits until that is known."""

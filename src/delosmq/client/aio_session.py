@@ -285,6 +285,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
 
     def listen(self, consumer: "AsyncConsumer", listener: MessageListener) -> asyncio.Event:
         self._listening[consumer] = listener
+        self._machine.take_back()  # a thread that receives is told of the listener
         if self._pump is None:
             self._pump = self._link.loop.create_task(self._deliver())
         self._arrived.set()

@@ -147,6 +147,8 @@ class ClientConnection(Closeable):
             return
         self._left = True
         try:
+            for session in list(self._sessions):
+                session.done.ask()
             self._thread.run(self._inner.close(waits=not in_listener()))
             for session in list(self._sessions):
                 session.end_listeners()

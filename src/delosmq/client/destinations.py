@@ -1,6 +1,7 @@
 """Queues and topics as programs name them: ``orders``, ``topic://prices``, ``orders?consumer.exclusive=true``."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from delosmq.client.errors import wrong_destination, wrong_option
@@ -16,6 +17,8 @@ from delosmq.wire.openwire.structures import QUALIFIERS, QUEUE, TEMP_TOPIC, TOPI
 
 _CONSUMER: Final = "consumer."
 _PRODUCER: Final = "producer."
+_MOST_KEPT: Final = 256
+"""Destinations of received messages."""
 
 
 @dataclass(frozen=True)
@@ -88,4 +91,9 @@ def _options(where: str, query: str) -> tuple[DestinationOptions, ProducerOption
 def of_wire(destination: Destination | None) -> JmsDestination | None:
     if destination is None:
         return None
-    return JmsDestination(destination.name, not destination.is_queue, destination.is_temporary)
+    return _received_from(destination.name, destination.is_queue, destination.is_temporary)
+
+
+@lru_cache(_MOST_KEPT)
+def _received_from(name: str, is_queue: bool, is_temporary: bool) -> JmsDestination:
+    return JmsDestination(name, not is_queue, is_temporary)

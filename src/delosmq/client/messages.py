@@ -330,7 +330,6 @@ def received(command: MessageCommand, acknowledge: Callable[[], None] | None) ->
     message.type = command.type
     message.group_id = command.group_id
     message.group_sequence = command.group_sequence
-    message.destination = of_wire(command.destination)
     message.delivery_count = command.redelivery_counter + 1
     message.user_id = command.user_id
     note_sent(message, command)

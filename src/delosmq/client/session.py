@@ -16,6 +16,7 @@ from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.errors import used_by_two
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.options.arguments import demand_plain_function
+from delosmq.client.threads.hand_over import HandOver
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.ordered_calls import OrderedCalls
 from delosmq.sessions.client_errors import ClientError, IllegalStateError
@@ -235,6 +236,7 @@ class ClientSession(Closeable):
         """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
         back."""
         if not self._inner.closed:
+            self.done.ask()
             self._thread.run(self._inner.close(waits=not in_listener()))
         self.end_listeners()
 
@@ -362,6 +364,7 @@ class MessageConsumer(Closeable):
         self._thread = thread
         self._inner = inner
         self._session = session
+        self._hand_over = HandOver(thread, inner, session.done)
 
     def __iter__(self) -> Iterator[JmsMessage]:
         while (message := self.receive()) is not None:
@@ -388,35 +391,13 @@ class MessageConsumer(Closeable):
         """
         session = self._session
         if in_listener():
-            return self._receive(timeout_s)
+            return self._hand_over.receive(timeout_s)
         before = session.check_caller()
         session.caller = get_ident()
         try:
-            return self._receive(timeout_s)
+            return self._hand_over.receive(timeout_s)
         finally:
             session.caller = before
-
-    def _receive(self, timeout_s: float | None) -> JmsMessage | None:
-        inner, thread = self._inner, self._thread
-        consumed: Callable[[], None] | None = None
-        try:
-            delivery = thread.run(inner.reserve(timeout_s))
-            if delivery is None:
-                return None
-            message = inner.message_of(delivery)
-            consumed = partial(inner.note_consumed, delivery)
-            self._session.done.add(consumed)
-        except BaseException:
-            with suppress(ClientError):  # the connection is closed, or this is its loop
-                thread.call(partial(self._put_back, consumed))
-            raise
-        return message
-
-    def _put_back(self, consumed: Callable[[], None] | None) -> None:
-        """In the loop: the caller was interrupted."""
-        if consumed is not None:
-            self._session.done.withdraw(consumed)
-        self._inner.put_back_reserved()
 
     def acknowledge(self) -> None:
         """All that this consumer has delivered; of a session with AckMode.CLIENT.
@@ -450,6 +431,7 @@ class MessageConsumer(Closeable):
     def close(self) -> None:
         """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""
         if not self._inner.closed:
+            self._session.done.ask()
             self._thread.run(self._inner.close())
 
 

@@ -93,11 +93,15 @@ class Times(ManualClock):
 class Player:
     """Plays an application to our machine, against the broker's side of a recording.
 
+    Args:
+        hands_over: the application is another thread, to which messages are handed over in batches.
+
     Attributes:
         sent: the frames of our machine so far, without the WireFormatInfo.
     """
 
-    def __init__(self, name: str, options: ClientOptions) -> None:
+    def __init__(self, name: str, options: ClientOptions, *, hands_over: bool = False) -> None:
+        self.hands_over = hands_over
         self.recording = Recording(name)
         login = next(one for one in self.recording.commands() if isinstance(one, ConnectionInfo))
         assert login.connection_id is not None
@@ -182,12 +186,21 @@ class Player:
         self.answered(request)
         return consumer
 
-    def next(self, consumer: OpenWireConsumer) -> Delivery:
+    def next(self, consumer: OpenWireConsumer, *, hands_over: bool = False) -> Delivery:
         """The next message, when it is there."""
         found: list[Delivery] = []
 
         def look() -> bool:
+            if not hands_over:
+                consumer.take_back()
+            if consumer.handed_over and not consumer.is_expired(consumer.handed_over[0]):
+                found.append(consumer.handed_over.popleft())
+                return True
+            consumer.take_back()
             delivery = consumer.reserve()
+            if delivery is not None and hands_over:
+                consumer.hand_over(delivery)
+                delivery = consumer.handed_over.popleft()
             if delivery is not None:
                 found.append(delivery)
             return delivery is not None
@@ -198,7 +211,7 @@ class Player:
     def receive(self, consumer: OpenWireConsumer, count: int = 1) -> Delivery:
         """Some messages; the last one."""
         for _ in range(count):
-            delivery = self.next(consumer)
+            delivery = self.next(consumer, hands_over=self.hands_over)
             consumer.consumed(delivery)
         self._take()
         return delivery
@@ -222,7 +235,7 @@ class Player:
 
     def ready(self, consumer: OpenWireConsumer, count: int) -> None:
         """So many have come."""
-        self.until(lambda: consumer.waiting_count == count)
+        self.until(lambda: consumer.waiting_count + len(consumer.handed_over) == count)
 
     def close(self) -> None:
         self.answered(self.machine.close())

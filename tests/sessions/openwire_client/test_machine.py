@@ -444,7 +444,9 @@ def test_several_are_reserved_before_the_first_is_told_and_what_was_given_up_com
     assert first is not None
     consumer.consumed(first)
     assert [type(one) for one in wire.take()] == [MessageAck]
-    consumer.put_back_reserved()
+    for delivery in reversed(others):
+        assert delivery is not None
+        consumer.put_back(delivery)
     assert [consumer.reserve() for _ in range(2)] == others
     wire.machine.stop()
     assert consumer.reserve() is None

@@ -507,9 +507,10 @@ def test_each_recording_is_played_or_is_not_ours() -> None:
     assert sorted([*SCRIPTS, *NOT_OURS]) == NAMES
 
 
+@pytest.mark.parametrize("hands_over", [False, True])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_our_client_says_what_the_java_client_says(name: str) -> None:
+def test_our_client_says_what_the_java_client_says(name: str, *, hands_over: bool) -> None:
     options, play = SCRIPTS[name]
-    player = Player(name, options)
+    player = Player(name, options, hands_over=hands_over)
     play(player, address(name, topic=name.partition("-")[0] in {"topic", "durable"}))
     player.compare()

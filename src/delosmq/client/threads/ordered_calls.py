@@ -3,10 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from typing import Final
 
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.wake_up import WakeUp
+
+NOT_YET: Final = object()
+"""What a function returns that wants to be called again, before those that are given later."""
 
 
 class OrderedCalls:
@@ -14,32 +17,32 @@ class OrderedCalls:
     the loop for later."""
 
     def __init__(self, thread: LoopThread) -> None:
-        self._functions: deque[Callable[[], None]] = deque()
+        self._functions: deque[Callable[[], object]] = deque()
+        self._early: list[Callable[[], object]] = []
         self._wake_up = WakeUp(thread.soon, self.work_off)
-        self.put: Callable[[Callable[[], None]], None] = self._functions.append
+        self.put: Callable[[Callable[[], object]], None] = self._functions.append
         self.ask = self._wake_up.ask
 
     def __len__(self) -> int:
-        """How many the loop has not begun."""
-        return len(self._functions)
+        """How many the loop has not done; one that waits for its turn is counted at any moment."""
+        return len(self._functions) + len(self._early)
 
-    def add(self, function: Callable[[], None]) -> None:
+    def add(self, function: Callable[[], object]) -> None:
         self._functions.append(function)
         self._wake_up.ask()
 
     def work_off(self) -> None:
         """In the loop. One that fails leaves the others their turn: what is asked for later counts on them."""
-        functions = self._functions
+        functions, early = self._functions, self._early
         for _ in range(len(functions)):
             try:
-                functions.popleft()()
+                if functions[0]() is NOT_YET:
+                    early.append(functions[0])
             except Exception as error:
                 told = {"message": "what a thread has done in its session failed in the loop", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(told)
+            functions.popleft()
+        functions.extendleft(reversed(early))
+        early.clear()
         if functions:
             self._wake_up.ask()
-
-    def withdraw(self, function: Callable[[], None]) -> None:
-        """Not to be called, unless it was."""
-        with suppress(ValueError):
-            self._functions.remove(function)

@@ -63,7 +63,7 @@ class ConsumerAcks(Participant):
 
     Attributes:
         delivered: what the application has seen, oldest first, and the broker has no STANDARD for.
-        reserved: what is on its way to the application.
+        reserved: what is on its way to the application, in this order.
         interruptions: how often the connection broke and was made again.
         last_delivered_sequence: the broker's number of the last message that the application saw.
     """
@@ -82,7 +82,7 @@ class ConsumerAcks(Participant):
         self.transacted: bool = mode == AckMode.TRANSACTED
         self.closed: bool = False
         self.delivered: list[Delivery] = []
-        self.reserved: list[Delivery] = []
+        self.reserved: dict[Delivery, None] = {}
         self.last_delivered_sequence: int = NOTHING_SEEN
         self._transaction = transaction
         self._mode = mode
@@ -114,8 +114,7 @@ class ConsumerAcks(Participant):
 
     def before(self, delivery: Delivery) -> None:
         """The application is about to see it."""
-        if delivery in self.reserved:
-            self.reserved.remove(delivery)
+        self.reserved.pop(delivery, None)
         self.last_delivered_sequence = delivery.message_id.broker_sequence_id
         if self._batch:
             return

@@ -456,6 +456,8 @@ class OpenWireClient(CommandSender):
     def stop(self) -> None:
         """Has none delivered until `start`."""
         self.running = False
+        for session in self.sessions.values():
+            session.take_back()
 
     # --- the end
 

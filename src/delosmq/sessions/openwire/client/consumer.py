@@ -30,6 +30,7 @@ class OpenWireConsumer(ConsumerAcks):
         listens: its messages go to a listener.
         ends: how often the broker had nothing to give: to a pull, or at the end of a browse.
         closing: nothing is delivered any more, and the consumer ends with the transaction.
+        handed_over: what is reserved for another thread, which takes it from the left, one by one; oldest first.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class OpenWireConsumer(ConsumerAcks):
         self.listens: bool = False
         self.ends: int = 0
         self.closing: bool = False
+        self.handed_over: deque[Delivery] = deque()
         self._waiting: deque[Delivery] = deque()
         self._held: int = 0
         self._pulled: bool = False
@@ -69,7 +71,7 @@ class OpenWireConsumer(ConsumerAcks):
         self._pulled = False
         if self._came_before(delivery):
             self.poison(delivery, f"Suppressing duplicate delivery on connection, consumer {self.consumer_id.key()}")
-        elif not self.listens and self._is_expired(delivery):
+        elif not self.listens and self.is_expired(delivery):
             self.expired(delivery)
         else:
             self._waiting.append(delivery)
@@ -94,6 +96,7 @@ class OpenWireConsumer(ConsumerAcks):
 
     def interrupt(self) -> None:
         """The connection is broken and will be made again: all that is not acknowledged comes again."""
+        self.take_back()
         self._forget(self._waiting)
         self._forget(self.delivered)
         if self.comes_again:
@@ -155,7 +158,7 @@ class OpenWireConsumer(ConsumerAcks):
             return None
         while self._waiting and not self._held and not self.closed and not self.closing:
             delivery = self._waiting.popleft()
-            if self._is_expired(delivery):
+            if self.is_expired(delivery):
                 self.expired(delivery)
             elif self._is_poison(delivery):
                 limit = self.policy.maximum_redeliveries
@@ -164,7 +167,7 @@ class OpenWireConsumer(ConsumerAcks):
                     delivery, f"Dispatch[{count}] exceeds redelivery policy limit: maximumRedeliveries = {limit}"
                 )
             else:
-                self.reserved.append(delivery)
+                self.reserved[delivery] = None
                 return delivery
         return None
 
@@ -177,19 +180,45 @@ class OpenWireConsumer(ConsumerAcks):
             self.consumed_too_late()
 
     def put_back(self, delivery: Delivery) -> None:
-        """The application went away before it was handed the message."""
+        """The application went away before it had the message; nothing is handed over then."""
+        self.take_back()
         if delivery not in self.reserved:
-            self._forget((delivery,))
+            if delivery not in self._waiting:
+                self._forget((delivery,))
             return
-        self.reserved.remove(delivery)
+        del self.reserved[delivery]
         if not self.closed:
             self._waiting.appendleft(delivery)
             self.sender.events.changed(self.waiter)
 
-    def put_back_reserved(self) -> None:
-        """The application went away before it was handed what is on its way."""
-        for delivery in reversed(list(self.reserved)):
-            self.put_back(delivery)
+    def hand_over(self, delivery: Delivery) -> None:
+        """Lets another thread take what was reserved, and what the application would be given after it."""
+        handed_over = self.handed_over
+        handed_over.append(delivery)
+        if type(self._transaction) is not LocalTransaction:
+            return  # in a distributed one a message belongs to the branch that is worked in when it is received
+        waiting = self._waiting
+        while waiting:
+            following = waiting[0]
+            # An acknowledgement says why the application does not see it, and has its turn after those before.
+            if self.is_expired(following) or self._is_poison(following):
+                return
+            self.reserved[following] = None
+            handed_over.append(waiting.popleft())
+
+    def take_back(self) -> None:
+        """What the other thread has not taken waits here again, as if it had never been handed over."""
+        handed_over = self.handed_over
+        if not handed_over:
+            return
+        while True:
+            try:  # one step each: the other thread takes from the left meanwhile
+                delivery = handed_over.pop()
+            except IndexError:
+                break
+            del self.reserved[delivery]
+            self._waiting.appendleft(delivery)
+        self.sender.events.changed(self.waiter)
 
     def failed(self, delivery: Delivery) -> None:
         """The listener raised. Where the application itself says what is acknowledged it has said nothing yet."""
@@ -203,7 +232,9 @@ class OpenWireConsumer(ConsumerAcks):
         since = self.interruptions
         if self.sender.options.non_blocking_redelivery:
             self.sender.after_ms(delay_ms, lambda: self._append(deliveries, since))
-        elif delay_ms <= 0:
+            return
+        self.take_back()  # what is delivered again comes first
+        if delay_ms <= 0:
             self._waiting.extendleft(reversed(deliveries))
             self.sender.events.changed(self.waiter)
         else:
@@ -221,7 +252,8 @@ class OpenWireConsumer(ConsumerAcks):
             self._waiting.extendleft(reversed(deliveries))
             self.sender.events.changed(self.waiter)
 
-    def _is_expired(self, delivery: Delivery) -> bool:
+    def is_expired(self, delivery: Delivery) -> bool:
+        """Any thread may ask."""
         expiration = delivery.message.expiration
         enabled = self.sender.options.consumer_expiry_check_enabled
         return expiration > 0 and enabled and self.sender.clock.wall_ms() > expiration
@@ -244,6 +276,7 @@ class OpenWireConsumer(ConsumerAcks):
         """Ends it, or has it end with the transaction whose messages it has delivered."""
         if self.closed or self.closing:
             return
+        self.take_back()
         if self.in_transaction():
             self.closing = True
         else:
@@ -274,6 +307,7 @@ class OpenWireConsumer(ConsumerAcks):
         """Sends what was put off, and delivers nothing any more."""
         if self.closed:
             return
+        self.take_back()
         self._forget(self._waiting)
         if not self.transacted:
             self.flush()
@@ -285,6 +319,7 @@ class OpenWireConsumer(ConsumerAcks):
 
     def lose(self) -> None:
         """The connection is gone."""
+        self.take_back()
         self.closed = True
         self._waiting.clear()
         self.delivered.clear()

@@ -147,6 +147,11 @@ class OpenWireClientSession:
         consumer.close()
         self._forget_closed()
 
+    def take_back(self) -> None:
+        """Nothing is handed over to another thread any more that it has not taken."""
+        for consumer in self.consumers.values():
+            consumer.take_back()
+
     def _forget_closed(self) -> None:
         for value, consumer in list(self.consumers.items()):
             if consumer.closed:
