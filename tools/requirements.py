@@ -127,6 +127,10 @@ MEANINGS = {
         "connection, no other (no SNI yet)."
     ),
     "BROKER-5": "Command line, HTTP API, health and Prometheus metrics (no console yet).",
+    "HA-1": (
+        "Two brokers on one shared directory: one is active; the backup takes over what a killed primary had "
+        "confirmed, and makes way when the primary is back."
+    ),
     "BROKER-6": "`with delosmq.Broker() as broker:` in any Python process, several at once.",
 }
 """What the ids ask for, as far as it is served."""

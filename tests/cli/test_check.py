@@ -23,7 +23,7 @@ from tools.broker_xml_survey import survey
 
 HEAD = '<configuration xmlns="urn:activemq">\n<core xmlns="urn:activemq:core">\n'
 TAIL = "\n</core>\n</configuration>\n"
-CLUSTERED = "<ha-policy/>\n<cluster-connections/>\n<journal-type>NIO</journal-type>"
+CLUSTERED = "<federations/>\n<cluster-connections/>\n<journal-type>NIO</journal-type>"
 
 
 def write(path: Path, core: str) -> Path:
@@ -74,7 +74,7 @@ def test_everything_is_listed_at_once_with_its_line(tmp_path: Path) -> None:
     ]
     assert lines[-1] == (
         ": 7 mistakes, 3 unsupported names, 2 ignored names; correct the mistakes, and a broker starts with "
-        "--without cluster-connections,ha-policy,security-manager"
+        "--without cluster-connections,federations,security-manager"
     )
 
 
@@ -82,8 +82,8 @@ def test_what_is_not_supported_can_be_left_out_and_is_named_as_such(tmp_path: Pa
     path = write(tmp_path / "broker.xml", CLUSTERED)
     code, lines = check(path)
     assert code == 1
-    assert lines[-1].endswith("no broker starts with it, but one does with --without cluster-connections,ha-policy")
-    code, lines = check(path, "ha-policy,cluster-connections")
+    assert lines[-1].endswith("no broker starts with it, but one does with --without cluster-connections,federations")
+    code, lines = check(path, "federations,cluster-connections")
     assert code == 0
     assert lines[-1].endswith("; a broker starts with it")
     assert [line.split(": ")[1] for line in lines if ": left out: " in line] == ["left out"] * 2
@@ -123,7 +123,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
     with pytest.raises(
         ConfigurationError, match=r"--without cluster-conections: .*; did you mean 'cluster-connections'?"
     ):
-        read_without(["ha-policy,cluster-conections"])
+        read_without(["federations,cluster-conections"])
     with pytest.raises(ConfigurationError, match="`delosmq check` lists"):
         read_without(["zzzzzzzz"])
     # What is in effect, or ignored anyway, stops no start.
@@ -134,15 +134,17 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
 
 def test_a_mistake_is_not_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "broker.xml", f"{CLUSTERED}<zzz/>")
-    assert not check_configuration(path, properties={}, without=frozenset({"ha-policy", "cluster-connections"})).starts
+    assert not check_configuration(
+        path, properties={}, without=frozenset({"federations", "cluster-connections"})
+    ).starts
 
 
 def test_an_instance_knows_what_it_starts_without(tmp_path: Path) -> None:
     create_instance(tmp_path)
     path = tmp_path / "etc/broker.xml"
-    path.write_text(path.read_text().replace("<name>", "<ha-policy/><name>"))
-    without = frozenset({"ha-policy", "security-manager"})
-    assert load_instance(tmp_path, properties={}, without=without).settings.left_out == ("ha-policy",)
+    path.write_text(path.read_text().replace("<name>", "<federations/><name>"))
+    without = frozenset({"federations", "security-manager"})
+    assert load_instance(tmp_path, properties={}, without=without).settings.left_out == ("federations",)
 
 
 def test_a_directory_that_is_no_instance_is_one_sentence(tmp_path: Path) -> None:
@@ -151,24 +153,24 @@ def test_a_directory_that_is_no_instance_is_one_sentence(tmp_path: Path) -> None
 
 
 def test_the_command_ends_with_its_exit_code(tmp_path: Path) -> None:
-    path = write(tmp_path / "broker.xml", "<name>${who}</name>\n<ha-policy/>")
+    path = write(tmp_path / "broker.xml", "<name>${who}</name>\n<federations/>")
 
     def call(*words: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "delosmq.cli.main", "check", str(path), *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert call("--define", "who=me").returncode == 1
-    assert call("--define", "who=me", "--without", "ha-policy").returncode == 0
-    wrong = call("--without", "ha-polcy")
+    assert call("--define", "who=me", "--without", "federations").returncode == 0
+    wrong = call("--without", "federatons")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "did you mean 'ha-policy'?" in wrong.stderr
+    assert "did you mean 'federations'?" in wrong.stderr
 
 
 async def test_the_log_repeats_what_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create_instance(tmp_path)
     path = tmp_path / "etc/broker.xml"
-    path.write_text(path.read_text().replace("<name>", "<ha-policy/><name>"))
-    instance = load_instance(tmp_path, properties={}, without=frozenset({"ha-policy"}))
+    path.write_text(path.read_text().replace("<name>", "<federations/><name>"))
+    instance = load_instance(tmp_path, properties={}, without=frozenset({"federations"}))
     monkeypatch.setattr(run, "REMIND_EVERY_S", 0.0)
     said: asyncio.Queue[str] = asyncio.Queue()
 
@@ -180,7 +182,7 @@ async def test_the_log_repeats_what_is_left_out(tmp_path: Path, monkeypatch: pyt
     logger.addHandler(Heard())
     reminding = asyncio.create_task(run.keep_reminding(lambda: instance, logger))
     for _ in range(2):
-        assert (await said.get()).startswith("DMQ4115: broker 'delosmq' runs without ha-policy, as --without says")
+        assert (await said.get()).startswith("DMQ4115: broker 'delosmq' runs without federations, as --without says")
     instance = replace(instance, settings=replace(instance.settings, left_out=("jmx",)))  # a reload
     while "runs without jmx" not in await said.get():
         pass
@@ -189,11 +191,11 @@ async def test_the_log_repeats_what_is_left_out(tmp_path: Path, monkeypatch: pyt
 
 def test_a_survey_counts_what_starts_and_what_stops_the_rest(tmp_path: Path) -> None:
     write(tmp_path / "a/broker.xml", "")
-    write(tmp_path / "b/broker.xml", "<ha-policy/>")
-    write(tmp_path / "c/d/broker-c.xml", "<ha-policy/><zzz/>")
+    write(tmp_path / "b/broker.xml", "<federations/>")
+    write(tmp_path / "c/d/broker-c.xml", "<federations/><zzz/>")
     found = survey(tmp_path)
     assert (found.files, found.starting) == (3, 1)
-    assert found.without == {"ha-policy": 1}
+    assert found.without == {"federations": 1}
     assert found.stopping == {"DMQ4004: unknown element <zzz> in <core>; remove it": 1}
 
 
@@ -248,7 +250,7 @@ def test_every_unknown_placeholder_of_a_line_is_named_once(tmp_path: Path) -> No
 
 
 def test_a_name_far_from_all_is_told_no_other(tmp_path: Path) -> None:
-    for written in ("nonsense", "ha-policy cluster-connections"):
+    for written in ("nonsense", "federations cluster-connections"):
         with pytest.raises(ConfigurationError, match="several are separated by commas") as refused:
             read_without([written])
         assert "did you mean" not in str(refused.value)

@@ -141,20 +141,20 @@ def test_queue_stat_lists_what_run_serves_and_sigterm_ends_it_well(running: Runn
 
 def test_a_broker_that_leaves_names_out_says_so_in_its_log_and_in_its_health(instance: Path) -> None:
     path = instance / "etc" / "broker.xml"
-    path.write_text(path.read_text().replace("<name>", "<ha-policy/><cluster-connections/><name>"))
+    path.write_text(path.read_text().replace("<name>", "<federations/><cluster-connections/><name>"))
     refused = call("run", str(instance))
     assert refused.returncode == 1
     assert "DMQ4000" in refused.stderr
-    unknown = call("run", str(instance), "--without", "ha-polcy")
+    unknown = call("run", str(instance), "--without", "federatons")
     assert unknown.returncode == 2
-    assert "did you mean 'ha-policy'?" in unknown.stderr
-    with started(instance, "--without", "ha-policy", "--without", "cluster-connections") as broker:
-        broker.await_line(r"WARNING DMQ4115: broker 'delosmq' runs without (ha-policy, cluster-connections), as")
+    assert "did you mean 'federations'?" in unknown.stderr
+    with started(instance, "--without", "federations", "--without", "cluster-connections") as broker:
+        broker.await_line(r"WARNING DMQ4115: broker 'delosmq' runs without (federations, cluster-connections), as")
         url = broker.await_line(r"HTTP interface listens on (\S+)")
         with urllib.request.urlopen(f"{url}/health/ready") as answer:
             health = json.load(answer)
     assert health["status"] == "UP"
-    assert health["detail"] == "DMQ4115: runs without ha-policy, cluster-connections, as --without says"
+    assert health["detail"] == "DMQ4115: runs without federations, cluster-connections, as --without says"
 
 
 def test_a_second_broker_on_the_same_instance_is_refused(running: Running, instance: Path) -> None:
@@ -214,11 +214,11 @@ def test_run_refuses_what_is_no_instance_and_a_broken_configuration(tmp_path: Pa
 def test_a_refused_start_names_what_can_be_left_out(instance: Path) -> None:
     broker_xml = instance / "etc" / "broker.xml"
     text = broker_xml.read_text(encoding="utf-8")
-    broker_xml.write_text(text.replace("<name>", "<ha-policy/><cluster-connections/><bridges/><name>"), "utf-8")
+    broker_xml.write_text(text.replace("<name>", "<federations/><cluster-connections/><bridges/><name>"), "utf-8")
     refused = call("run", str(instance), "--without", "bridges")
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
-        "--without bridges,cluster-connections,ha-policy leaves out what is not supported; "
+        "--without bridges,cluster-connections,federations leaves out what is not supported; "
         f"`delosmq check {instance}` lists everything"
     )
 

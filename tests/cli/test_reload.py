@@ -244,14 +244,14 @@ def test_each_mistake_of_a_broken_file_has_a_line(broker: Reloading) -> None:
 def test_what_is_left_out_is_taken_over(instance: Path) -> None:
     path = instance / "etc/broker.xml"
     text = path.read_text()
-    path.write_text(text.replace("<name>", "<ha-policy/><name>"))
-    broker = Reloading(instance, "--without", "ha-policy")
+    path.write_text(text.replace("<name>", "<federations/><name>"))
+    broker = Reloading(instance, "--without", "federations")
     path.write_text(text)
     lines = broker.reload()
     assert said(lines, "DMQ7012: .*changed: names that --without leaves out")
     assert not said(lines, "DMQ6151|left-out")
-    path.write_text(text.replace("<name>", "<ha-policy/><name>"))
-    assert said(broker.reload(), "DMQ4115: broker '.*' runs without ha-policy")
+    path.write_text(text.replace("<name>", "<federations/><name>"))
+    assert said(broker.reload(), "DMQ4115: broker '.*' runs without federations")
     end(broker)
 
 

@@ -118,7 +118,7 @@ MISTAKES = [
     ),
     # what restricts access, memory or durability and is not in effect yet
     ("<bridges/>", "DMQ4006", "<bridges> is not in effect yet"),
-    ("<ha-policy/>", "DMQ4006", "no backup"),
+    ("<federations/>", "DMQ4006", "messages would not get there"),
     ("<resource-limit-settings/>", "DMQ4006", "users would not be limited; remove it"),
     ("<global-max-messages>5</global-max-messages>", "DMQ4006", "use global-max-size"),
     ("<broker-plugins/>", "DMQ4006", "Java classes can't run here"),

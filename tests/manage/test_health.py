@@ -9,7 +9,7 @@ from tests.manage.support import Api, succeeded
 
 
 async def test_live_and_ready_need_no_login(api: Api):
-    up = {"status": "UP", "detail": "", "reasons": []}
+    up = {"status": "UP", "detail": "", "reasons": [], "role": "primary-only"}
     assert succeeded(await api.anonymous.get("/health/live")) == up
     assert succeeded(await api.anonymous.get("/health/ready")) == up
 

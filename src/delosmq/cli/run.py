@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from delosmq.cli.turns import Turn, run_in_turn
 from delosmq.cli.usage import FAILED, WrongCallError, exit_code
 from delosmq.composition import Accounts, ComposedBroker, failure_sentence, not_collecting, open_store
 from delosmq.config.findings import LEFT_OUT, FindingKind, FlawedFileError
@@ -21,6 +22,7 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.phrases import in_groups
 from delosmq.server.turn_loop import TurnLoop
 from delosmq.storage.port import ServedStore
+from delosmq.storage.shared_directory import LockOf, open_unlocked
 
 # A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).
 GC_THRESHOLDS: Final = (2_000, 3, 1_000_000)
@@ -65,8 +67,12 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def run_main(arguments: Sequence[str]) -> int:
-    """Runs until SIGTERM or SIGINT; gives the exit code."""
+def run_main(arguments: Sequence[str], lock_of: LockOf = open_unlocked) -> int:
+    """Runs until SIGTERM or SIGINT; gives the exit code.
+
+    Args:
+        lock_of: makes the lock of a shared directory, for a broker whose ha-policy has one.
+    """
     parsed = parser().parse_args(arguments)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logger = logging.getLogger("delosmq")
@@ -82,10 +88,16 @@ def run_main(arguments: Sequence[str]) -> int:
         _remind_of_what_is_left_out(instance, logger)
         if parsed.accept_loss:
             logger.warning("DMQ7016: started with --accept-loss: leave it out next time, or losses go unnoticed")
+        open_it = partial(
+            open_store, instance.settings, sync_process=True, accept_loss=parsed.accept_loss, logger=logger
+        )
+        serve = partial(_serve, instance, logger, read=read, drain_s=parsed.drain)
+        if instance.settings.ha_policy is not None:
+            return run_in_turn(instance, open_it, serve, logger, lock_of=lock_of)
         # Forks the sync process: before any thread is started.
-        store = open_store(instance.settings, sync_process=True, accept_loss=parsed.accept_loss, logger=logger)
+        store = open_it()
         with _instance_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
-            return runner.run(_serve(instance, store, logger, read=read, drain_s=parsed.drain))
+            return runner.run(serve(store))
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
         if isinstance(error, FlawedFileError) and (names := error.findings.names(FindingKind.UNSUPPORTED)):
@@ -119,10 +131,24 @@ def _definition(text: str) -> tuple[str, str]:
 
 
 async def _serve(
-    instance: Instance, store: ServedStore, logger: logging.Logger, *, read: Callable[[], Instance], drain_s: float
+    instance: Instance,
+    logger: logging.Logger,
+    store: ServedStore,
+    *,
+    read: Callable[[], Instance],
+    drain_s: float,
+    turn: Turn | None = None,
 ) -> int:
     accounts = Accounts(instance.users, instance.roles)
-    composed = ComposedBroker(instance.settings, accounts, store, http=instance.web, logger=logger)
+    composed = ComposedBroker(
+        instance.settings,
+        accounts,
+        store,
+        http=instance.web,
+        logger=logger,
+        activation=None if turn is None else turn.activation,
+        http_socket=None if turn is None else turn.http_socket,
+    )
     stop_wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
     reloads = Reloads(instance, composed, logger, read)
@@ -136,7 +162,8 @@ async def _serve(
         _settle_garbage_collection()
         loop.add_signal_handler(signal.SIGHUP, reloads.ask)
         logger.info(f"DMQ7010: broker '{instance.settings.name}' is up, process {os.getpid()}")
-        waits = {asyncio.create_task(stop_wanted.wait()), asyncio.create_task(composed.failed.wait())}
+        ends = (stop_wanted, composed.failed, composed.failback_wanted)
+        waits = {asyncio.create_task(end.wait()) for end in ends}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
@@ -147,6 +174,8 @@ async def _serve(
     if composed.failure is not None:
         sys.stderr.write(f"{failure_sentence(composed.failure)}\n")
         return FAILED
+    if turn is not None:
+        turn.end(makes_way=composed.failback_wanted.is_set() and not stop_wanted.is_set())
     logger.info(f"DMQ7011: broker '{instance.settings.name}' is down; everything it confirmed is on disk")
     return 0
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from delosmq.composition.activation_watch import ActivationWatch
 from delosmq.composition.event_logs import DroppedLog, IdCacheLog
 from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
@@ -40,6 +41,7 @@ from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.host import SessionServices
 from delosmq.sessions.login import ADMIT_ALL, LoginPort
 from delosmq.sessions.outbox import Gate
+from delosmq.storage.activation import Activation, Role
 from delosmq.storage.port import ServedStore
 from delosmq.version import __version__
 
@@ -76,6 +78,19 @@ class Accounts:
     vouched: dict[str, str] = field(default_factory=dict)
 
 
+def _access_of(accounts: Accounts, settings: BrokerSettings) -> AccessControl:
+    access = AccessControl(
+        accounts.users,
+        accounts.roles,
+        settings.security_settings,
+        cache_key=secrets.token_bytes(32),
+        wildcards=settings.wildcards,
+    )
+    for user, password in accounts.vouched.items():
+        access.trust(user, password)
+    return access
+
+
 class ComposedBroker(Host):
     """A broker with its store, listeners and HTTP interface, on the running loop.
 
@@ -83,11 +98,14 @@ class ComposedBroker(Host):
         instruments: None for those of the machine.
         local_name: by which clients of this process find it; "" when they don't.
         ports: False opens none for the acceptors.
+        activation: of a broker that shares its store: it is the active one, and looks whether it is so still.
+        http_socket: bound already; None binds one.
 
     Attributes:
         logins: decides which user with a right password is served, by protocols and HTTP; to be set before the start.
         management: carries out management messages; resources are added before the start.
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
+        failback_wanted: set when a primary waits for this backup to make way.
     """
 
     def __init__(
@@ -102,6 +120,8 @@ class ComposedBroker(Host):
         instruments: Instruments | None = None,
         local_name: str = "",
         ports: bool = True,
+        activation: Activation | None = None,
+        http_socket: socket.socket | None = None,
     ) -> None:
         self.settings = settings
         self.logger = logger
@@ -131,15 +151,7 @@ class ComposedBroker(Host):
         )
         self.broker.dropped.listener = DroppedLog(logger)
         self.gate = Gate()
-        self.access = AccessControl(
-            accounts.users,
-            accounts.roles,
-            settings.security_settings,
-            cache_key=secrets.token_bytes(32),
-            wildcards=settings.wildcards,
-        )
-        for user, password in accounts.vouched.items():
-            self.access.trust(user, password)
+        self.access = _access_of(accounts, settings)
         self.logins: LoginPort = ADMIT_ALL
         self.management = ManagementService(
             self.broker, self, self.gate, access=self.access, conversions=self.conversions, logger=logger
@@ -151,7 +163,7 @@ class ComposedBroker(Host):
         self._local_name = local_name
         self._acceptors = settings.acceptors if ports else ()
         self._http_bind = http
-        self._http_socket: socket.socket | None = None
+        self._http_socket = http_socket
         self._http: HttpServer | None = None
         self._slow_readers: SlowReaders | None = None
         self._ticker: Ticker | None = None
@@ -159,6 +171,9 @@ class ComposedBroker(Host):
         self._server: Server | None = None
         self._peer_log: PeerLog | None = None
         self._lease_timer: Appointment | None = None
+        self._activation = activation
+        self._watch: ActivationWatch | None = None
+        self.failback_wanted = asyncio.Event()
         self._draining = False
 
     # -- start ---------------------------------------------------------------------------------------------------
@@ -224,10 +239,12 @@ class ComposedBroker(Host):
         self._server.bind(self._acceptors)
         if self._local_name:
             self._server.listen_in_process(local_acceptor(self.settings.acceptors), self._local_name)
-        if self._http_bind is not None:
+        if self._http_bind is not None and self._http_socket is None:
             # Before the first client is served: a port in use must stop the start, not a running broker.
             self._http_socket = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
+        if self._http_socket is not None:
             parts.http_port = self._http_socket.getsockname()[1]
+        self._watch_activation()
         self._ticker.start()
         await self._server.start()
         self._look_at_leases_later(loop)
@@ -239,6 +256,21 @@ class ComposedBroker(Host):
                 f"DMQ6010: acceptor '{acceptor.name}' listens on {acceptor.host}:{listener.port} for "
                 f"{', '.join(acceptor.protocols)}{'' if acceptor.tls is None else ' with TLS'}"
             )
+
+    def _watch_activation(self) -> None:
+        if self._activation is None:
+            return
+        watch = ActivationWatch(
+            self._activation,
+            self.clock,
+            self.logger,
+            on_verified=self.ticker.resume,
+            on_superseded=self.ticker.fatal,
+        )
+        self._watch = watch
+        self.failback_wanted = watch.failback_wanted
+        self.ticker.lease = watch.lease
+        watch.start()
 
     async def start_http(self) -> None:
         """Serves HTTP, if it is wanted. Its libraries are loaded here, so that clients are served before."""
@@ -313,6 +345,9 @@ class ComposedBroker(Host):
         if self._ticker is None:
             return [Reason("DMQ6005", "the broker is starting; try again in a moment")]
         return []
+
+    def role(self) -> str:
+        return (Role.ALONE if self._activation is None else self._activation.role).value
 
     def broken(self, error: InvariantError) -> None:
         if self._ticker is not None:
@@ -395,6 +430,8 @@ class ComposedBroker(Host):
             self._client_audit.close()
         if self._ticker is not None:
             self._ticker.stop()
+        if self._watch is not None:
+            await self._watch.stop()
         if self.failure is not None:
             # What failed can't be made good by closing it well.
             with suppress(StorageError):

@@ -3,11 +3,15 @@
 import logging
 from pathlib import Path
 
-from delosmq.model.settings import BrokerSettings
+from delosmq.config.shared_configuration import configuration_digests
+from delosmq.model.errors import ConfigurationError, InvariantError
+from delosmq.model.settings import BackupPolicy, BrokerSettings, PrimaryPolicy
+from delosmq.storage.activation import Activation, Role
 from delosmq.storage.journal import open_journal
 from delosmq.storage.journal.files import Files
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
+from delosmq.storage.shared_directory import DirectoryActivation, LockOf, open_unlocked
 
 
 def open_store(
@@ -17,24 +21,55 @@ def open_store(
     logger: logging.Logger,
     accept_loss: bool = False,
     files: Files | None = None,
+    activation: Activation | None = None,
 ) -> ServedStore:
     """The store a configuration asks for, not recovered yet.
 
     Args:
         accept_loss, files: see `open_journal`.
+        activation: what `open_activation` gave, and by now active.
 
     Raises:
-        ConfigurationError: another broker uses its directory.
+        ConfigurationError: another broker uses its directory, or is to.
         StorageError: its directory can't be made or read.
     """
     if not settings.journal.directory:
         return MemoryStore()
-    directory = Path(settings.journal.directory)
+    if settings.ha_policy is not None and activation is None:
+        raise ConfigurationError(
+            "DMQ6037",
+            f"broker '{settings.name}' shares its store, as <ha-policy> says, and an embedded broker waits for no "
+            "other; start it with `delosmq run`, or remove <ha-policy>",
+        )
+    if activation is not None and type(activation) is not DirectoryActivation:
+        raise InvariantError("DMQ6036", f"a journal is opened with the lock of its directory, not with {activation!r}")
     return open_journal(
-        directory,
+        Path(settings.journal.directory),
         settings.journal,
         sync_process=sync_process,
         accept_loss=accept_loss,
         logger=logger,
         files=files,
+        activation=activation,
+    )
+
+
+def open_activation(settings: BrokerSettings, lock_of: LockOf = open_unlocked) -> Activation | None:
+    """By what a broker becomes active that shares its store; None for one that does not.
+
+    Args:
+        lock_of: makes the lock of a shared directory.
+
+    Raises:
+        ConfigurationError: the shared directory can't be used.
+    """
+    policy = settings.ha_policy
+    if policy is None:
+        return None
+    return DirectoryActivation(
+        Path(settings.journal.directory),
+        Role.PRIMARY if isinstance(policy, PrimaryPolicy) else Role.BACKUP,
+        makes_way=isinstance(policy, BackupPolicy) and policy.allow_failback,
+        configuration=configuration_digests(settings),
+        lock_of=lock_of,
     )

@@ -149,12 +149,36 @@ class JournalSettings:
 
 
 @dataclass(frozen=True)
+class PrimaryPolicy:
+    """``<shared-store><primary>``: of a pair of brokers on one store the one that should be active."""
+
+    failover_on_shutdown: bool = at_restart(
+        False, "true: the backup takes over after a clean stop too; false: a clean stop pauses the pair"
+    )
+    wait_for_activation: bool = at_restart(
+        True, "either way this broker waits in the background, with HTTP up, while another one is active"
+    )
+
+
+@dataclass(frozen=True)
+class BackupPolicy:
+    """``<shared-store><backup>``: the one that takes over."""
+
+    failover_on_shutdown: bool = at_restart(
+        False, "true: after a clean stop of this broker, while active, another backup takes over"
+    )
+    allow_failback: bool = at_restart(True, "makes way for the primary when that returns")
+    restart_backup: bool = at_restart(True, "waits again after that; false: ends")
+
+
+@dataclass(frozen=True)
 class BrokerSettings:
     """A whole broker. Beside what each setting declares:
 
     Attributes:
         database: keeps durable messages instead of the journal.
         global_max_size_bytes: -1 for no bound, but in broker.xml.
+        ha_policy: None for a broker that shares its store with no other.
         left_out: names of the configuration that are not obeyed, as its operator wished.
     """
 
@@ -219,6 +243,7 @@ class BrokerSettings:
     queues: tuple[QueueSettings, ...] = ()
     address_settings: tuple[AddressMatch, ...] = ()
     security_settings: tuple[SecurityMatch, ...] = ()
+    ha_policy: PrimaryPolicy | BackupPolicy | None = None
     left_out: tuple[str, ...] = ()
 
 
@@ -239,4 +264,6 @@ JOURNAL_SETTINGS: Final[dict[str, Setting]] = declared(JournalSettings)
 CORE_SETTINGS: Final[dict[str, Setting]] = declared(BrokerSettings)
 DIVERT_SETTINGS: Final[dict[str, Setting]] = declared(DivertSettings)
 WILDCARD_SETTINGS: Final[dict[str, Setting]] = declared(WildcardSyntax)
+PRIMARY_SETTINGS: Final[dict[str, Setting]] = declared(PrimaryPolicy)
+BACKUP_SETTINGS: Final[dict[str, Setting]] = declared(BackupPolicy)
 """What is declared, by the name of the field."""

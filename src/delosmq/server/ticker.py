@@ -11,6 +11,7 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
+from delosmq.model.ports import Clock
 from delosmq.server.clock import Appointment, ServerClock
 from delosmq.server.turn_loop import turn_of
 from delosmq.sessions.outbox import Gate, SyncAsker
@@ -32,6 +33,22 @@ class TickParticipant(ABC):
         """Writes what is ready. True when the engine has new work from it."""
 
 
+class ActiveLease:
+    """For how long a broker that shares its store is the active one.
+
+    Attributes:
+        until: on the clock of this process.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.until = MonotonicNs(0)
+
+    def holds(self) -> bool:
+        """Whether this broker is the active one for certain."""
+        return self._clock.monotonic_ns() < self.until
+
+
 class Ticker(SyncAsker):
     """Runs the ticks of one broker.
 
@@ -40,6 +57,7 @@ class Ticker(SyncAsker):
 
     Attributes:
         scheduled: a tick is to come in this turn of the loop, or in the next.
+        lease: of a broker that shares its store: without it nothing is written anywhere until `resume`.
     """
 
     def __init__(
@@ -57,6 +75,7 @@ class Ticker(SyncAsker):
         self.clock = clock
         self._on_fatal = on_fatal
         self.scheduled = False
+        self.lease: ActiveLease | None = None
         self._stopped = False
         self._held_up = False
         self._writers: list[TickParticipant] = []
@@ -97,6 +116,11 @@ class Ticker(SyncAsker):
             self.scheduled = True
             self._loop.call_soon(self.run)
 
+    def resume(self) -> None:
+        """The lease holds: what has come meanwhile is worked off."""
+        if not self._stopped:
+            self.schedule()
+
     def claim(self) -> bool:
         """True: nothing else has come in this turn of the loop, and no tick is asked for. Who claims it handles what
         came and calls `run`, which saves a turn."""
@@ -124,6 +148,9 @@ class Ticker(SyncAsker):
         """One tick: what `schedule` or `claim` stands for."""
         # Still counts as scheduled: what is asked for while a tick runs is served by it, or by the one `again` brings.
         if self._stopped:
+            return
+        if self.lease is not None and not self.lease.holds():
+            self.scheduled = False
             return
         try:
             again = self._broker.tick()

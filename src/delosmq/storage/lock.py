@@ -39,34 +39,39 @@ class DirectoryLock:
 
     Args:
         directory: made when it is missing.
+        wanted: False only opens it, for those who `try_to_take` it later.
 
     Raises:
         ConfigurationError: another broker holds it, or the directory can't be written or locked.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, wanted: bool = True) -> None:
         self.path = directory / LOCK_FILE
         self._descriptors: list[int] = []
         try:
-            self._take(directory)
+            self._folder, self._file = self._open_both(directory)
+            if wanted:
+                self._take(directory)
         except BaseException:
             self.release()
             raise
 
-    def _take(self, directory: Path) -> None:
+    def _open_both(self, directory: Path) -> tuple[int, int]:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = self._open(self.path, os.O_RDWR | os.O_CREAT)
-            folder = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            return self._open(directory, os.O_RDONLY | os.O_DIRECTORY), file
         except FileExistsError as failure:
             message = f"{directory} is a file and no directory; name another"
             raise ConfigurationError("DMQ4032", message) from failure
         except OSError as failure:
             message = f"{self.path} can't be opened: {failure.strerror}; the broker must be able to write there"
             raise ConfigurationError("DMQ4032", message) from failure
+
+    def _take(self, directory: Path) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not (self._lock(folder, is_file=False) and self._lock(file, is_file=True)):
-            owner = os.pread(file, 20, 0).decode("ascii", "replace").partition("\n")[0].strip()
+        while not self.try_to_take():
+            owner = self.owner
             if not _has_ended(owner) or time.monotonic() > deadline:
                 message = (
                     f"{directory} is in use by the broker with process id {owner or 'unknown'}; stop that one first,"
@@ -74,11 +79,44 @@ class DirectoryLock:
                 )
                 raise ConfigurationError("DMQ4031", message)
             time.sleep(LOOK_EVERY_S)
+
+    def try_to_take(self) -> bool:
+        """Whether it is held now; may be asked again.
+
+        Raises:
+            ConfigurationError: the file system has no locks.
+        """
+        if not self._lock(self._folder, is_file=False):
+            return False
+        if not self._lock(self._file, is_file=True):
+            fcntl.flock(self._folder, fcntl.LOCK_UN)
+            return False
         content = f"{os.getpid()}\n".encode("ascii")
-        os.pwrite(file, content, 0)
+        os.pwrite(self._file, content, 0)
         # Cutting waits for the disk, and most ids of processes have as many digits.
-        if os.fstat(file).st_size > len(content):
-            os.ftruncate(file, len(content))
+        if os.fstat(self._file).st_size > len(content):
+            os.ftruncate(self._file, len(content))
+        return True
+
+    def let_go(self) -> None:
+        """Lets others in; `try_to_take` may get it again."""
+        for descriptor in self._descriptors:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def still_holds(self) -> bool:
+        """Whether what `try_to_take` got is held still: a network file system may take it from a broker that it did not
+        hear of, or the directory may have been replaced."""
+        with contextlib.suppress(FileNotFoundError):  # removed as "stale": the directory is locked still
+            found, held = os.stat(self.path), os.fstat(self._file)
+            if (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
+                return False
+        # Asked again, a lock that is held changes nothing; one that was lost is had by another one.
+        return self._lock(self._folder, is_file=False) and self._lock(self._file, is_file=True)
+
+    @property
+    def owner(self) -> str:
+        """The process id that the file names; "" for none."""
+        return os.pread(self._file, 20, 0).decode("ascii", "replace").partition("\n")[0].strip()
 
     def _open(self, path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)

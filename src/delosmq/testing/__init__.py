@@ -9,15 +9,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from delosmq.testing.broker_fixture import BrokerFixture, BrokerOptions
     from delosmq.testing.frame_faults import FrameFault
+    from delosmq.testing.processes.broker_pair import BrokerPair
+    from delosmq.testing.processes.broker_process import BrokerHealth, BrokerProcess
     from delosmq.testing.queue_view import QueueCounts, QueueView
     from delosmq.testing.trace import Trace
     from delosmq.testing.turnable_clock import TurnableClock
 
-__all__ = ["BrokerFixture", "BrokerOptions", "FrameFault", "QueueCounts", "QueueView", "Trace", "TurnableClock"]
+__all__ = [
+    "BrokerFixture",
+    "BrokerHealth",
+    "BrokerOptions",
+    "BrokerPair",
+    "BrokerProcess",
+    "FrameFault",
+    "QueueCounts",
+    "QueueView",
+    "Trace",
+    "TurnableClock",
+]
 
 _ELSEWHERE = {
     "BrokerFixture": "broker_fixture",
+    "BrokerHealth": "processes.broker_process",
     "BrokerOptions": "broker_fixture",
+    "BrokerPair": "processes.broker_pair",
+    "BrokerProcess": "processes.broker_process",
     "FrameFault": "frame_faults",
     "QueueCounts": "queue_view",
     "QueueView": "queue_view",

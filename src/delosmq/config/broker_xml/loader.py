@@ -12,6 +12,7 @@ from delosmq.config.broker_xml.addresses import read_addresses
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
+from delosmq.config.broker_xml.ha_policy import read_ha_policy
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
@@ -27,8 +28,10 @@ from delosmq.model.settings import (
     UNLIMITED,
     AcceptorSettings,
     AddressMatch,
+    BackupPolicy,
     BrokerSettings,
     JournalSettings,
+    PrimaryPolicy,
     WildcardSyntax,
 )
 from delosmq.model.wildcard import AddressSettingsTable
@@ -177,6 +180,7 @@ class _Loader:
             queues=tuple(queues),
             address_settings=address_settings,
             security_settings=tuple(security_settings),
+            ha_policy=self._ha_policy(),
         )
 
     def _note_open_door(self) -> None:
@@ -196,8 +200,18 @@ class _Loader:
             read.insert(0, AddressMatch(syntax.any_words, {"id_cache_size": size}))
         return tuple(read)
 
+    def _ha_policy(self) -> PrimaryPolicy | BackupPolicy | None:
+        element = self._found.get("ha-policy")
+        if element is None:
+            return None
+        shares = "journal-directory" in self._found
+        return read_ha_policy(self._reader, element, persistent=self._persistent(), shares=shares)
+
+    def _persistent(self) -> bool:
+        return self._value("persistence-enabled", values.parse_boolean, True)
+
     def _journal(self) -> JournalSettings:
-        persistent = self._value("persistence-enabled", values.parse_boolean, True)
+        persistent = self._persistent()
         directory = self._value("journal-directory", values.parse_text, _DEFAULT_DIRECTORY)
         kept_in = str((self._instance / directory).absolute()) if persistent else ""
         return JournalSettings(kept_in, **self._declared(JOURNAL_SETTINGS, JournalSettings()))

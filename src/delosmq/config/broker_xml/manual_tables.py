@@ -22,6 +22,7 @@ from delosmq.config.broker_xml.catalog.addresses import (
     TRANSFORMER,
 )
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.ha_policy import BACKUP, HA_POLICY, PRIMARY, PRIMARY_ONLY, SHARED_STORE
 from delosmq.config.broker_xml.catalog.table import Item, Policy, Table
 from delosmq.config.broker_xml.diverts import TRANSFORMER_NAME
 
@@ -48,6 +49,11 @@ _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<security-setting>`", SECURITY_SETTING),
     ("`<permission>`", PERMISSION),
     ("`<wildcard-addresses>`", WILDCARD_ADDRESSES),
+    ("`<ha-policy>`", HA_POLICY),
+    ("`<primary-only>`", PRIMARY_ONLY),
+    ("`<shared-store>`", SHARED_STORE),
+    ("`<primary>`", PRIMARY),
+    ("`<backup>`", BACKUP),
 ]
 
 

@@ -70,6 +70,10 @@ class BrokerControl:
             uptime_ms=(self._clock.monotonic_ns() - self._started_ns) // _NS_PER_MS,
         )
 
+    def role(self) -> str:
+        """What the broker's ha-policy makes of it."""
+        return self._host.role()
+
     def left_out(self) -> list[Reason]:
         """What the broker runs without although its configuration names it; [] when it obeys all of it."""
         names = self._broker.settings.left_out

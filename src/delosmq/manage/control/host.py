@@ -33,6 +33,10 @@ class Host(ABC):
         """Clients that are connected, logged in or not."""
         return 0
 
+    def role(self) -> str:
+        """primary, backup or primary-only, as its ha-policy says."""
+        return "primary-only"
+
     def broken(self, error: InvariantError) -> None:
         """DelosMQ broke a promise to itself: stop rather than guess. Raises ``error`` unless overridden."""
         raise error

@@ -130,8 +130,10 @@ class FirstPage:
 
 @dataclass(frozen=True)
 class Health:
-    """``status`` is UP or DOWN; if DOWN, why; if UP, what the broker runs without, as its operator wished."""
+    """``status`` is UP or DOWN; if DOWN, why; if UP, what the broker runs without, as its operator wished. ``role`` is
+    primary, backup or primary-only, as its ha-policy says; a backup that is UP has taken over."""
 
     status: str
     detail: str
     reasons: list[Reason]
+    role: str

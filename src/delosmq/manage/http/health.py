@@ -137,7 +137,7 @@ class HealthCalls:
     @operation("GET", "/health/live", "live", NOTHING, needs_login=False)
     async def live(self, call: Call) -> Answer[Health]:
         """The broker runs."""
-        return Answer(Health("UP", "", []), Position(0))
+        return Answer(Health("UP", "", [], self._broker.role()), Position(0))
 
     @operation("GET", "/health/ready", "ready", NOTHING, needs_login=False)
     async def ready(self, call: Call) -> Answer[Health]:
@@ -145,7 +145,7 @@ class HealthCalls:
         troubles, left_out = self._broker.not_ready(), self._broker.left_out()
         reasons = [*troubles, *left_out]
         why = "; ".join(f"{reason.code}: {reason.detail}" for reason in reasons)
-        health = Health("DOWN" if troubles else "UP", why, reasons)
+        health = Health("DOWN" if troubles else "UP", why, reasons, self._broker.role())
         return Answer(health, Position(0), status=503 if troubles else 0)
 
     @operation("GET", "/metrics", "metrics", LOGIN, media_type="text/plain")

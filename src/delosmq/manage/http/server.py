@@ -9,18 +9,19 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import h11
 import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from delosmq.manage.http.app import HttpApi
 from delosmq.manage.http.body_length import CheckedConnection
 from delosmq.manage.http.problems import ProblemError
+from delosmq.manage.http.sync_wait import Drain
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.values import BODY_LIMIT_BYTES
+from delosmq.server.peer_log import PeerLog
 from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
 
 CONNECTION_LIMIT: Final = 256
@@ -53,6 +54,16 @@ _FRAMES_TOLD: Final = 6
 
 _SERVING: Final = ContextVar("serving", default=False)
 """Whether what runs is one of our servers: a program around the broker may have a uvicorn of its own."""
+
+
+class ServedApi(Protocol):
+    """What is served: `HttpApi`, or `StandbyApi` of a broker that waits."""
+
+    drain: Drain
+    peer_log: PeerLog
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request (ASGI 3)."""
 
 
 class _OnlyTrouble(logging.Filter):
@@ -253,7 +264,7 @@ def _innermost(error: BaseException) -> str:
 class _RequestLimit:
     """Serves at most `CONNECTION_LIMIT` requests at once, and health always."""
 
-    def __init__(self, api: HttpApi, places: _Places) -> None:
+    def __init__(self, api: ServedApi, places: _Places) -> None:
         self.api = api
         self._places = places
 
@@ -314,7 +325,7 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves the API on a socket that is bound and listening; the server's from now on."""
 
-    def __init__(self, api: HttpApi, bound: socket.socket, slow_readers: SlowReaders) -> None:
+    def __init__(self, api: ServedApi, bound: socket.socket, slow_readers: SlowReaders) -> None:
         """
         Args:
             slow_readers: counts what waits for clients that do not read.
@@ -367,7 +378,7 @@ class HttpServer:
         self._api.peer_log.close()
 
 
-def _config(api: HttpApi, slow_readers: SlowReaders) -> uvicorn.Config:
+def _config(api: ServedApi, slow_readers: SlowReaders) -> uvicorn.Config:
     places = _Places()
     return uvicorn.Config(
         _RequestLimit(api, places),

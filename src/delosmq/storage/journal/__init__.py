@@ -1,6 +1,7 @@
 """The segment journal: the embedded durable store."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from delosmq.model.errors import StorageError
@@ -11,6 +12,7 @@ from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.journal.sync.sync_process import SyncProcess
 from delosmq.storage.journal.sync.syncer import SyncThread
 from delosmq.storage.lock import DirectoryLock
+from delosmq.storage.shared_directory import DirectoryActivation
 
 __all__ = ["JournalStore", "open_journal"]
 
@@ -26,6 +28,7 @@ def open_journal(
     accept_loss: bool = False,
     logger: logging.Logger | None = None,
     files: Files | None = None,
+    activation: DirectoryActivation | None = None,
 ) -> JournalStore:
     """A journal in ``directory`` (made when missing), locked until it is closed, still to be attached and recovered.
 
@@ -35,6 +38,7 @@ def open_journal(
         node_id: the 16 bytes that the journal's files bear; None takes those of the directory.
         accept_loss: start without what is missing or damaged, which is told (DMQ3032), instead of refusing.
         files: what the journal writes by; None for the operating system's own.
+        activation: has the lock of ``directory`` already, and keeps it when the journal is closed.
 
     Raises:
         ConfigurationError: another broker uses the directory, or it can't be locked.
@@ -44,12 +48,13 @@ def open_journal(
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError("DMQ3025", f"{directory}: the journal directory can't be made: {error}") from error
-    lock = DirectoryLock(directory)
+    lock = DirectoryLock(directory) if activation is None else None
+    holds: Sequence[int] = lock.filenos() if lock is not None else activation.filenos() if activation else ()
     try:
         node_id = node_id or load_node_id(directory)
         files = OsFiles(directory) if files is None else files
         # The sync process holds the lock as well: it may outlive a broker that is killed, and still writes then.
-        syncer = SyncProcess(files, lock.filenos()) if sync_process else SyncThread(files)
+        syncer = SyncProcess(files, holds) if sync_process else SyncThread(files)
         try:
             return JournalStore(
                 files, settings, node_id=node_id, syncer=syncer, lock=lock, accept_loss=accept_loss, logger=logger
@@ -58,5 +63,6 @@ def open_journal(
             syncer.close()
             raise
     except BaseException:
-        lock.release()
+        if lock is not None:
+            lock.release()
         raise

@@ -32,6 +32,7 @@ _IN_EFFECT: Final = [
     in_effect("addresses", "holds `<address>`: addresses and queues made at start"),
     in_effect("address-settings", "holds `<address-setting>`"),
     in_effect("diverts", "holds `<divert>`"),
+    in_effect("ha-policy", "whether another broker shares the store, and which of the two this is"),
     in_effect("security-enabled", "a login is always required, and the start says so if this is false", "true"),
     in_effect("security-settings", "holds `<security-setting>`; without any, no user may do anything"),
 ]
@@ -51,7 +52,9 @@ _JOURNAL: Final = [
         "syncs are grouped by what waits for them",
     ),
     *not_yet_all("create-journal-dir create-bindings-dir", "missing directories are made"),
-    *not_yet_all("bindings-directory node-manager-lock-directory", "queues are kept in the journal, the lock in data/"),
+    *not_yet_all(
+        "bindings-directory node-manager-lock-directory", "queues are kept in the journal, and its lock lies beside it"
+    ),
     *not_yet_all("paging-directory large-messages-directory", "nothing pages yet; bodies are kept in the journal"),
     *not_yet_all("purge-page-folders page-max-concurrent-io read-whole-page page-sync-timeout", "nothing pages yet"),
     *not_yet_all("log-journal-write-rate journal-lock-acquisition-timeout"),
@@ -100,7 +103,7 @@ _SECURITY: Final = [
 
 _ELSEWHERE: Final = [
     *refused_all("bridges federations broker-connections", "messages would not get there; remove it"),
-    *refused_all("ha-policy cluster-connections", "there would be no backup and no cluster; remove it"),
+    refused("cluster-connections", "there would be no cluster; remove it"),
     refused("connection-routers", "connections would not be routed or refused; remove it"),
     refused("queues", "this deprecated form is not read; declare the queues below <addresses>"),
     not_yet("connectors", "nothing connects outwards yet", "connector"),
@@ -116,7 +119,7 @@ _ELSEWHERE: Final = [
     *not_yet_all(
         "network-check-list network-check-URL-list network-check-period network-check-timeout network-check-NIC "
         "network-check-ping-command network-check-ping6-command",
-        "there are no backups yet that could take over",
+        "the lock of the shared store says which broker is active, and no vote",
     ),
     *not_yet_all(
         "mirror-ack-manager-queue-attempts mirror-ack-manager-page-attempts mirror-ack-manager-retry-delay "
