@@ -332,36 +332,43 @@ class Breaking:
         chance.shuffle(self._order)
 
     async def break_all(self, ledger: Ledger, clients_at: "Counter[int]") -> None:
+        clients = clients_at.total()
         for kill in self._order:
             async with asyncio.timeout(PATIENCE_S):
-                await self._break(ledger, clients_at, kill=kill)
+                await self._break(ledger, clients, clients_at, kill=kill)
 
-    async def _break(self, ledger: Ledger, clients_at: "Counter[int]", *, kill: bool) -> None:
+    async def _break(self, ledger: Ledger, clients: int, clients_at: "Counter[int]", *, kill: bool) -> None:
         enough = len(ledger.arrivals) + self._chance.randint(1, 40)
         while len(ledger.arrivals) < enough:  # noqa: ASYNC110 - what clients do is seen from outside
             await asyncio.sleep(0.001)
         await asyncio.sleep(self._chance.uniform(0, self._longest_s))
-        way = max(self._ways, key=lambda one: clients_at[one.port])
-        noticed = ledger.noticed + (clients_at.total() if kill else clients_at[way.port])
+        before = ledger.noticed
         ledger.breaks += 1
         if kill:
             clients_at.clear()
             await asyncio.to_thread(self._broker.kill)
+        elif len(self._ways) > 1:
+            clients = await self._cut_one_way(clients, clients_at)
         else:
-            clients_at[way.port] = 0
-            await way.cut_after(self._chance.randint(1, 20_000))
+            await self._ways[0].cut_after(self._chance.randint(1, 20_000))
             if self._chance.random() < AGAIN_AT_ONCE:
-                await self._cut_again(way)
-        while ledger.noticed < noticed or ledger.noticed > ledger.again:  # noqa: ASYNC110 - likewise
+                await self._ways[0].cut_after(self._chance.randint(1, 2_000))
+        while ledger.noticed < before + clients or ledger.noticed > ledger.again:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         ledger.over += 1
 
-    async def _cut_again(self, way: Proxy) -> None:
-        """Amid the new connections; of spares that are taken there, little may pass."""
-        if len(self._ways) == 1:
-            await way.cut_after(self._chance.randint(1, 2_000))
-        else:
-            way.cut()
+    async def _cut_one_way(self, clients: int, clients_at: "Counter[int]") -> int:
+        """Cuts the way by which most clients are connected, or all where that is not known of each, as one of them was
+        connected twice since the last break. Gives how many clients have to notice."""
+        if clients_at.total() != clients:
+            clients_at.clear()
+            for way in self._ways:
+                way.cut()
+            return clients
+        way = max(self._ways, key=lambda one: clients_at[one.port])
+        clients = clients_at.pop(way.port)
+        await way.cut_after(self._chance.randint(1, 20_000))
+        return clients
 
 
 async def run(
