@@ -63,6 +63,11 @@ MEANINGS = {
         "address that pages is pointed out at start (nothing pages yet)."
     ),
     "RING-11": "What a ring pushes out is counted, reported as an event, and never a dead letter.",
+    "ROUTE-1": "Keys of connections: CLIENT_ID, SNI_HOST, SOURCE_IP, USER_NAME, ROLE_NAME (no remote targets yet).",
+    "ROUTE-2": "`key-filter`, `local-target-filter`, and the key `NULL` of connections that have none.",
+    "ROUTE-4": "The five policies with Artemis's hashes, and policies of other packages (no pools to choose from yet).",
+    "ROUTE-6": "The order of a decision; routers without a pool, which keep what belongs here and send the rest away.",
+    "ROUTE-7": "`router=` and `protocols=` on acceptors; OpenWire and STOMP clients are told to go elsewhere.",
     "TTL-1": (
         "A connection from which nothing comes within its TTL is closed, and its subscriptions with it "
         "(STOMP: the TTL follows from the heart-beats)."

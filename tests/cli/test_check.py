@@ -92,7 +92,10 @@ def test_what_is_not_supported_can_be_left_out_and_is_named_as_such(tmp_path: Pa
 @pytest.mark.parametrize(
     ("core", "name"),
     [
-        ('<acceptors>\n<acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP;router=r</acceptor></acceptors>', "router"),
+        (
+            '<acceptors>\n<acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP;crlPath=r</acceptor></acceptors>',
+            "crlPath",
+        ),
         (
             '<diverts><divert name="d"><address>a</address><forwarding-address>b</forwarding-address>\n'
             "<transformer-class-name>a.B</transformer-class-name></divert></diverts>",

@@ -175,7 +175,7 @@ MISTAKES = [
     (SECURITY.format('<security-setting match="orders.#a"/>'), "DMQ4005", "stands for whole words between '.' only"),
     (SECURITY.format('<security-setting match="a##"/>'), "DMQ4005", "has a # within the word 'a#'"),
     (SECURITY.format('<security-setting match="a\\*"/>'), "DMQ4005", "choose other letters"),
-    (ACCEPTOR.format(STOMP + "router=r"), "DMQ4006", "remove it"),
+    (ACCEPTOR.format(STOMP + "crlPath=r"), "DMQ4006", "remove it"),
 ]
 
 

@@ -1,5 +1,7 @@
 """The order of a decision, against a second and naive model of it."""
 
+# ROUTE-2, ROUTE-6
+
 import re
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Keys: what each type takes from a connection, and what a filter makes of it."""
 
+# ROUTE-1, ROUTE-2
+
 import pytest
 
 from delosmq.model.declared.java_regex import compile_java_regex

@@ -1,5 +1,7 @@
 """Redirects in a circle are seen."""
 
+# ROUTE-6
+
 from delosmq.routers.loop_guard import LoopGuard
 from tests.routers.support import at
 

@@ -1,5 +1,7 @@
 """Policies: Artemis's hashes, evenness, what moves when a target goes."""
 
+# ROUTE-4
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256

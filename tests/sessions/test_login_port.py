@@ -1,18 +1,27 @@
 """What stands between a right password and a session, for every protocol: admit, refuse, redirect, wait."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from delosmq.model.errors import InvariantError, LimitError
 from delosmq.security.access import AccessControl
-from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse
+from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse, turn_away
 from delosmq.sessions.machine import SessionMachine
-from delosmq.wire.openwire.commands import ConnectionControl, ConnectionInfo, ExceptionResponse, Response
+from delosmq.wire.openwire.commands import (
+    ConnectionControl,
+    ConnectionError,
+    ConnectionInfo,
+    ExceptionResponse,
+    Response,
+)
+from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.structures import ConnectionId
+from tests.sessions.openwire.support import Client as OpenWireClient
 from tests.sessions.openwire.support import OpenWireBench
-from tests.sessions.support import PASSWORD, USER, Client, Host, StompBench
+from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, Host, StompBench
 
 
 class Door(LoginPort):
@@ -76,13 +85,27 @@ def by_openwire(door: Door, *, known: bool = True, vouched: bool = False) -> Att
 
     def written() -> bytes:
         bench.tick()
-        return b" ".join(
-            (one.exception.message or "").encode()
-            for one in client.take()
-            if isinstance(one, ExceptionResponse) and one.exception is not None
-        )
+        texts = []
+        for one in client.take():
+            if isinstance(one, ExceptionResponse | ConnectionError) and one.exception is not None:
+                texts.append(one.exception.message or "")
+            elif isinstance(one, ConnectionControl):
+                texts.append(one.connected_brokers or "")
+        return " ".join(texts).encode()
 
     return Attempt(client.session, client.host, written)
+
+
+def openwire_login(door: Door, version: int = 12) -> tuple[OpenWireClient, Host]:
+    """A peer that speaks that version and has said who it is."""
+    bench = OpenWireBench()
+    bench.services.logins = door
+    client = bench.negotiate(WireFormatInfo(version))
+    info = ConnectionInfo()
+    info.connection_id, info.client_id, info.user_name, info.password = ConnectionId("ID:c"), "me", USER, PASSWORD
+    client.feed(info, answer=True)
+    bench.tick()
+    return client, client.host
 
 
 EACH = pytest.mark.parametrize("attempt", [by_stomp, by_openwire])
@@ -125,6 +148,57 @@ def test_who_is_redirected_is_told_where_to(attempt: Try) -> None:
     made = attempt(Door(redirect("broker-2.example", 61613)))
     assert b"broker-2.example:61613" in made.written()
     assert len(made.reasons) == 1
+
+
+@EACH
+def test_who_is_to_try_others_is_told_why_and_closed(attempt: Try) -> None:
+    made = attempt(Door(turn_away("DMQ9998", "no room for that key")))
+    assert b"DMQ9998: no room for that key" in made.written()
+    assert len(made.reasons) == 1
+
+
+def test_stomp_names_the_other_broker_in_a_header() -> None:
+    frame = by_stomp(Door(redirect("fe80::1", 61613))).written()
+    assert frame.startswith(b"ERROR\n")
+    assert b"\nredirect-to:[fe80\\c\\c1]\\c61613\n" in frame
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        (redirect("broker-2.example", 61616), "tcp://broker-2.example:61616"),
+        (redirect("fe80::1", 61617, tls=True), "ssl://[fe80::1]:61617"),
+    ],
+)
+def test_openwire_is_told_the_other_broker_and_gets_no_answer_to_its_connection_info(
+    answer: LoginAnswer, place: str
+) -> None:
+    client, host = openwire_login(Door(answer))
+    (control,) = client.take()
+    assert isinstance(control, ConnectionControl)
+    assert (control.connected_brokers, control.rebalance_connection) == (place, True)
+    assert len(host.reasons) == 1
+
+
+def test_openwire_gets_a_connection_error_and_no_answer_when_others_may_serve_it() -> None:
+    client, _ = openwire_login(Door(turn_away("DMQ9998", "no room for that key")))
+    assert [type(one) for one in client.take()] == [ConnectionError]
+
+
+def test_an_openwire_version_that_can_not_name_brokers_gets_a_connection_error() -> None:
+    client, _ = openwire_login(Door(redirect("broker-2.example", 61616)), version=5)
+    assert [type(one) for one in client.take()] == [ConnectionError]
+
+
+def test_the_port_is_told_the_router_of_the_acceptor_and_the_server_name() -> None:
+    door = Door(ADMIT)
+    bench = StompBench(acceptor=replace(ACCEPTOR, router="europe"))
+    bench.services.logins = door
+    client = Client(bench)
+    client.session.peer.sni_host = "eu.example.com"
+    client.send(f"CONNECT\naccept-version:1.2\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\n\n\0")
+    (request,) = door.asked
+    assert (request.router, request.sni_host, request.source()) == ("europe", "eu.example.com", "10.0.0.1")
 
 
 @EACH

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from delosmq.composition.activation_watch import ActivationWatch
+from delosmq.composition.connection_routing import ConnectionRouting
 from delosmq.composition.event_logs import DroppedLog, IdCacheLog
 from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
@@ -101,7 +102,11 @@ class ComposedBroker(Host):
         activation: of a broker that shares its store: it is the active one, and looks whether it is so still.
         http_socket: bound already; None binds one.
 
+    Raises:
+        ConfigurationError: a connection router can't be made.
+
     Attributes:
+        routing: the connection routers.
         logins: decides which user with a right password is served, by protocols and HTTP; to be set before the start.
         management: carries out management messages; resources are added before the start.
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
@@ -156,6 +161,7 @@ class ComposedBroker(Host):
         self.management = ManagementService(
             self.broker, self, self.gate, access=self.access, conversions=self.conversions, logger=logger
         )
+        self.routing = ConnectionRouting(settings, self.clock, self.random)
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._passing_node_id = secrets.token_bytes(_NODE_ID_BYTES)
@@ -218,7 +224,7 @@ class ComposedBroker(Host):
             access=self.access,
             conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
-            logins=self.logins,
+            logins=self.routing.begin(self.logins, self.logger),
             management=self.management,
         )
         passwords = self._passwords = PasswordChecks(loop)
@@ -415,6 +421,7 @@ class ComposedBroker(Host):
             StorageError: not everything could be synced.
         """
         self._draining = True
+        self.routing.close()
         if self._lease_timer is not None:
             self._lease_timer.cancel()
         if self._http is not None:

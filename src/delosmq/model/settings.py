@@ -13,6 +13,7 @@ from delosmq.model.declared.address import AddressSettings as AddressSettings
 from delosmq.model.declared.database_store import DatabaseStoreSettings as DatabaseStoreSettings
 from delosmq.model.declared.queue import LAST_VALUE_NAME as LAST_VALUE_NAME
 from delosmq.model.declared.queue import QueueSettings as QueueSettings
+from delosmq.model.declared.router import ConnectionRouterSettings as ConnectionRouterSettings
 from delosmq.model.values import MIB as MIB
 from delosmq.model.values import PASS_ROUTING as PASS_ROUTING
 from delosmq.model.values import STRIP_ROUTING as STRIP_ROUTING
@@ -238,6 +239,7 @@ class BrokerSettings:
     )
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
     diverts: tuple[DivertSettings, ...] = ()
+    connection_routers: tuple[ConnectionRouterSettings, ...] = ()
     acceptors: tuple[AcceptorSettings, ...] = ()
     addresses: tuple[AddressDefinition, ...] = ()
     queues: tuple[QueueSettings, ...] = ()

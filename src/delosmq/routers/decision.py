@@ -1,4 +1,4 @@
-"""What a router decides on a connection: it stays, goes elsewhere, is refused, or waits.
+"""What a connection router decides: a connection stays, goes elsewhere, is refused, or waits.
 
 Source: Artemis, ConnectionRouter.getTarget.
 """

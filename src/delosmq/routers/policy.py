@@ -12,9 +12,6 @@ from delosmq.model.errors import ConfigurationError
 from delosmq.routers.consistent_hash import floor_target, modulo_of
 from delosmq.routers.target import RouterTarget
 
-ENTRY_POINTS: Final = "delosmq.router_policies"
-"""The group of entry points by which packages bring policies of their own."""
-
 
 class RouterPolicy(ABC):
     """Chooses targets for one router. It is asked on the broker's loop and may not block.

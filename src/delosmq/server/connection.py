@@ -14,7 +14,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
 from delosmq.server.clock import Appointment
 from delosmq.server.input_buffer import UNCOUNTED_BYTES, Receiver
-from delosmq.server.layers import AWAITED, Upper
+from delosmq.server.layers import AWAITED, SNI_HOST, Upper
 from delosmq.server.passwords import PasswordCheck
 from delosmq.server.peer_log import peer_name
 from delosmq.server.protocol_detection import ProtocolDetection, Verdict
@@ -23,6 +23,7 @@ from delosmq.server.slow_readers import SlowReader, WriteWatch
 from delosmq.server.ticker import TickParticipant
 from delosmq.server.websocket import WebSocketLayer
 from delosmq.sessions.host import NO_TIMER, Peer, SessionHost
+from delosmq.sessions.login import TurnedAwayError
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.spare_connections import SpareConnections
@@ -30,8 +31,7 @@ from delosmq.sessions.spare_connections import SpareConnections
 ID_BYTES: Final = 8
 """Of chance in the id of a connection."""
 
-# How long replies may take to leave once the session is over. A receipt waits for a sync, an ERROR for a peer that
-# reads; both come in milliseconds or never.
+# For replies to leave once the session is over: a sync, or a peer that reads, takes milliseconds or never comes.
 _FINISH_S: Final = 5.0
 # How long we read on after the last byte: a socket closed with unread bytes is reset, which can overtake the ERROR.
 _LINGER_S: Final = 1.0
@@ -73,8 +73,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._transport: asyncio.Transport | None = None
         self._session: SessionMachine | None = None
         self._peer = Peer("unknown", f"{number}")
-        self._writable = True
-        self._reading = True
+        self._writable = self._reading = True
         self._peer_finished = False
         self._unread_bytes = 0
         self._timer: Appointment | None = None
@@ -198,7 +197,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if self._state >= _FINISHING:
             return
         self._cancel_check()
-        if reason is not None:
+        if reason is not None and not isinstance(reason, TurnedAwayError):
             self.report(reason)
         if isinstance(reason, PeerError):
             self._unread_bytes = min(reason.unread_bytes, _UNREAD_LIMIT_BYTES)
@@ -330,6 +329,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def _serve(self, protocol: Protocol, start: bytes) -> None:
         parts = self._parts
+        self._peer.sni_host = str(self._transport.get_extra_info(SNI_HOST, "")) if self._transport else ""
         session = self._session = protocol.open(self, self._peer, self._acceptor, parts.services, self._now())
         self._state = _SERVING
         if parts.tap is None or self._transport is None:

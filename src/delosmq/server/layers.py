@@ -16,6 +16,9 @@ from delosmq.sessions.host import Peer
 AWAITED = "delosmq.awaited"
 """Extra info of a transport: what its peer has to do next, for the sentence that tells it that it is late."""
 
+SNI_HOST = "delosmq.sni_host"
+"""Extra info of a transport: the server name that its peer's TLS handshake asked for; none where there is no TLS."""
+
 
 class Upper(ABC):
     """What is above a layer: the connection, or another layer."""

@@ -203,7 +203,7 @@ def local_acceptor(acceptors: tuple[AcceptorSettings, ...]) -> AcceptorSettings:
     first = next((one for one in acceptors if OPENWIRE in one.protocols), None)
     if first is None:
         return AcceptorSettings("vm", "vm", 0, (OPENWIRE,))
-    return replace(first, name="vm", host="vm", port=0, protocols=(OPENWIRE,), tls=None)
+    return replace(first, name="vm", host="vm", port=0, protocols=(OPENWIRE,), tls=None, router="")
 
 
 class Server:

@@ -16,7 +16,7 @@ from typing import Final
 from delosmq.config.tls import TlsMistake, files_of, load_tls
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.settings import AcceptorSettings, TlsSettings
-from delosmq.server.layers import AWAITED, Layer, Upper
+from delosmq.server.layers import AWAITED, SNI_HOST, Layer, Upper
 from delosmq.wire.first_bytes import describe
 
 # Source: RFC 8446, 5.1: every handshake begins with a record of this type.
@@ -33,6 +33,28 @@ _WAITING: Final = 0
 _HANDSHAKING: Final = 1
 _OPEN: Final = 2
 _ENDED: Final = 3
+
+
+class NamedTls(ssl.SSLObject):
+    """The TLS of one connection.
+
+    Attributes:
+        sni_host: the server name that the client asked for; "" for none.
+    """
+
+    sni_host = ""
+
+
+def keep_sni_host(context: ssl.SSLContext) -> ssl.SSLContext:
+    """Has each connection of ``context`` know which server name its client asked for."""
+    context.sslobject_class = NamedTls
+    context.sni_callback = _note_sni_host
+    return context
+
+
+def _note_sni_host(tls: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+    if isinstance(tls, NamedTls):
+        tls.sni_host = name or ""
 
 
 class HandshakeTurns:
@@ -77,7 +99,7 @@ class TlsContexts:
         self._log = log
         self._stamp = self._read_stamp()
         try:
-            self._context = load_tls(settings).context
+            self._context = keep_sni_host(load_tls(settings).context)
         except TlsMistake as mistake:
             raise LimitError("DMQ6110", f"acceptor '{acceptor.name}' can't speak TLS: {mistake}") from None
 
@@ -93,7 +115,7 @@ class TlsContexts:
     def _reload(self) -> None:
         name = self._acceptor.name
         try:
-            self._context = load_tls(self._settings).context
+            self._context = keep_sni_host(load_tls(self._settings).context)
         except TlsMistake as mistake:
             self._log.warning(
                 f"DMQ6111: acceptor '{name}' goes on with the certificate it has, as the new one can't be used: "
@@ -198,6 +220,8 @@ class TlsLayer(Layer):
     def get_extra_info(self, name: str, default: object = None) -> object:
         if name == AWAITED and self._state in (_WAITING, _HANDSHAKING):
             return "begin with TLS right after connecting; the acceptor has sslEnabled=true"
+        if name == SNI_HOST and isinstance(self._tls, NamedTls):
+            return self._tls.sni_host
         return super().get_extra_info(name, default)
 
     def write(self, chunk: bytes | bytearray | memoryview) -> None:

@@ -58,12 +58,14 @@ class Peer:
         name: address and port, as logged.
         connection_id: unique while the broker runs.
         user: that is logged in, "" before.
+        sni_host: the server name that its TLS handshake asked for, "" for none.
     """
 
     def __init__(self, name: str, connection_id: str) -> None:
         self.name = name
         self.connection_id = connection_id
         self.user: str = ""
+        self.sni_host: str = ""
 
     def host(self) -> str:
         """The address without the port."""

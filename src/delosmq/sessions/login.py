@@ -14,13 +14,22 @@ from delosmq.model.errors import BrokerError, InvariantError, PeerError
 from delosmq.security.access import Login
 
 
-class RedirectError(PeerError):
-    """The peer is to connect elsewhere."""
+class TurnedAwayError(PeerError):
+    """Another broker may serve the peer, or this one later: protocols do not tell it as the end of a client's tries."""
 
-    def __init__(self, host: str, port: int) -> None:
-        super().__init__("DMQ5301", f"this broker does not serve this connection; connect to {host}:{port}")
-        self.host = host
-        self.port = port
+
+class RedirectError(TurnedAwayError):
+    """The peer is to connect elsewhere.
+
+    Attributes:
+        tls: whether that place speaks TLS only.
+    """
+
+    def __init__(self, host: str, port: int, tls: bool) -> None:
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        super().__init__("DMQ5301", f"this broker does not serve this connection; connect to {place}")
+        self.place = place
+        self.tls = tls
 
 
 class LoginRequest:
@@ -30,17 +39,33 @@ class LoginRequest:
         client_id: what the peer calls itself; "" when it does not.
         peer: address and port.
         acceptor: the name of the acceptor that it came by.
+        router: the connection router that the acceptor names; "" for none.
+        sni_host: the server name that its TLS handshake asked for; "" for none.
         ask_again: has `LoginPort.decide` called once more, in a later turn of the loop.
     """
 
     def __init__(
-        self, login: Login, client_id: str, peer: str, acceptor: str, *, ask_again: Callable[[], None]
+        self,
+        login: Login,
+        client_id: str,
+        peer: str,
+        acceptor: str,
+        *,
+        ask_again: Callable[[], None],
+        router: str = "",
+        sni_host: str = "",
     ) -> None:
         self.login = login
         self.client_id = client_id
         self.peer = peer
         self.acceptor = acceptor
         self.ask_again = ask_again
+        self.router = router
+        self.sni_host = sni_host
+
+    def source(self) -> str:
+        """The peer's address without its port."""
+        return self.peer.rpartition(":")[0] or self.peer
 
 
 class LoginAnswer:
@@ -48,20 +73,25 @@ class LoginAnswer:
 
     Attributes:
         code, text: why the peer gets no session here; None and "" when it gets one, now or later, or is redirected.
-        host, port: where it is to connect; None and 0 when it isn't redirected.
+        elsewhere: whether another broker may serve it, or this one later.
+        host, port, tls: where it is to connect; None, 0 and False when it isn't redirected.
     """
 
-    def __init__(self, code: str | None = None, text: str = "", host: str | None = None, port: int = 0) -> None:
+    def __init__(self, code: str | None = None, text: str = "", *, elsewhere: bool = False) -> None:
         self.code = code
         self.text = text
-        self.host = host
-        self.port = port
+        self.elsewhere = elsewhere
+        self.host: str | None = None
+        self.port: int = 0
+        self.tls: bool = False
 
     def refusal(self) -> PeerError | None:
         """Why the peer gets no session here, for one login: an answer may serve many. None when it gets one."""
         if self.host is not None:
-            return RedirectError(self.host, self.port)
-        return None if self.code is None else PeerError(self.code, self.text)
+            return RedirectError(self.host, self.port, self.tls)
+        if self.code is None:
+            return None
+        return TurnedAwayError(self.code, self.text) if self.elsewhere else PeerError(self.code, self.text)
 
 
 ADMIT: Final = LoginAnswer()
@@ -75,9 +105,18 @@ def refuse(code: str, text: str) -> LoginAnswer:
     return LoginAnswer(code, text)
 
 
-def redirect(host: str, port: int) -> LoginAnswer:
-    """The peer is told to connect elsewhere, and its connection closed."""
-    return LoginAnswer(host=host, port=port)
+def turn_away(code: str, text: str) -> LoginAnswer:
+    """The peer is told why, and its connection closed, so that it tries other brokers. The port says so in the log."""
+    return LoginAnswer(code, text, elsewhere=True)
+
+
+def redirect(host: str, port: int, *, tls: bool = False) -> LoginAnswer:
+    """The peer is told to connect elsewhere, and its connection closed. The port says so in the log."""
+    answer = LoginAnswer()
+    answer.host = host
+    answer.port = port
+    answer.tls = tls
+    return answer
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

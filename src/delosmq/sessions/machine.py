@@ -234,7 +234,13 @@ class SessionMachine(ParkedSendsOwner):
         self._request = None
         if request is None:
             request = LoginRequest(
-                login, self._client_id, self.peer.name, self.acceptor.name, ask_again=self._ask_again_soon
+                login,
+                self._client_id,
+                self.peer.name,
+                self.acceptor.name,
+                ask_again=self._ask_again_soon,
+                router=self.acceptor.router,
+                sni_host=self.peer.sni_host,
             )
         else:
             request.login = login

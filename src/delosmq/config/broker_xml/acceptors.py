@@ -2,6 +2,7 @@
 
 import ssl
 import time
+from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from delosmq.config.broker_xml.catalog.acceptors import (
 )
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.reader import Reader
-from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
+from delosmq.config.findings import MISSING, TWICE, UNKNOWN_NAME, WRONG_VALUE, nearest
 from delosmq.config.tls import TlsMistake, load_tls
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
@@ -43,11 +44,14 @@ class _AcceptorUrl:
         self.options = options
 
 
-def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> list[AcceptorSettings]:
+def read_acceptors(
+    reader: Reader, element: XmlElement, directory: Path, routers: Sequence[str]
+) -> list[AcceptorSettings]:
     """The acceptors to open; about those that stay closed or speak less than they were asked to there are notices.
 
     Args:
         directory: what relative paths of key and trust stores are relative to.
+        routers: the names of the connection routers there are.
     """
     opened: list[AcceptorSettings] = []
     lines: dict[str, int] = {}
@@ -65,6 +69,10 @@ def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> list
         acceptor = _read_acceptor(reader, child.line, name, url, directory=directory)
         if acceptor is None:
             continue
+        if acceptor.router and acceptor.router not in routers:
+            remedy = nearest(acceptor.router, list(routers)) or "; write a <connection-router> of that name"
+            sentence = f"acceptor {name!r} names the connection-router {acceptor.router!r}, which isn't there{remedy}"
+            reader.findings.add(UNKNOWN_NAME, child.line, sentence)
         on_port = by_port.setdefault(acceptor.port, [])
         for other in on_port:
             if share_port((other.host, other.port), (acceptor.host, acceptor.port)):

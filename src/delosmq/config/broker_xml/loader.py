@@ -14,6 +14,7 @@ from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.ha_policy import read_ha_policy
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
+from delosmq.config.broker_xml.routers import read_routers
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
@@ -154,9 +155,10 @@ class _Loader:
         self._note_open_door()
         reader, found = self._reader, self._found
         syntax = read_wildcards(reader, found.get("wildcard-addresses"), found.get("wild-card-routing-enabled"))
+        routers = read_routers(reader, found["connection-routers"]) if "connection-routers" in found else []
         acceptors: list[AcceptorSettings] = []
         if element := found.get("acceptors"):
-            acceptors = read_acceptors(reader, element, self._etc)
+            acceptors = read_acceptors(reader, element, self._etc, [router.name for router in routers])
         address_settings = self._address_settings(syntax)
         defaults = AddressSettingsTable(address_settings, syntax)
         addresses, queues = (
@@ -175,6 +177,7 @@ class _Loader:
             journal=self._journal(),
             wildcards=syntax,
             diverts=tuple(diverts),
+            connection_routers=tuple(routers),
             acceptors=tuple(acceptors),
             addresses=tuple(addresses),
             queues=tuple(queues),

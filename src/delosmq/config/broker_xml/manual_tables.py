@@ -23,6 +23,13 @@ from delosmq.config.broker_xml.catalog.addresses import (
 )
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.catalog.ha_policy import BACKUP, HA_POLICY, PRIMARY, PRIMARY_ONLY, SHARED_STORE
+from delosmq.config.broker_xml.catalog.routers import (
+    CONNECTION_ROUTER,
+    CONNECTION_ROUTERS,
+    ROUTER_CACHE,
+    ROUTER_POLICY,
+    ROUTER_PROPERTY,
+)
 from delosmq.config.broker_xml.catalog.table import Item, Policy, Table
 from delosmq.config.broker_xml.diverts import TRANSFORMER_NAME
 
@@ -31,6 +38,11 @@ _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<acceptors>`", ACCEPTORS),
     ("`<acceptor>`", ACCEPTOR),
     ("Options of an acceptor's URL", ACCEPTOR_OPTIONS),
+    ("`<connection-routers>`", CONNECTION_ROUTERS),
+    ("`<connection-router>`", CONNECTION_ROUTER),
+    ("`<cache>`", ROUTER_CACHE),
+    ("`<policy>`", ROUTER_POLICY),
+    ("`<property>` of a policy", ROUTER_PROPERTY),
     ("`<addresses>`", ADDRESSES),
     ("`<address>`", ADDRESS),
     ("`<anycast>` and `<multicast>`", QUEUES),

@@ -186,6 +186,7 @@ class AcceptorSettings:
         shown="binary",
         written="webSocketEncoderType",
     )
+    router: str = at_restart("", "the connection router that decides which of its connections stay here", parse_text)
     options: dict[str, str] = field(default_factory=dict)
 
 

@@ -22,6 +22,8 @@ class KeyType(Enum):
     ROLE_NAME = "ROLE_NAME"
 
 
+ROUTER_POLICIES: Final = "delosmq.router_policies"
+"""The group of entry points by which packages bring policies of their own."""
 NULL_KEY: Final = "NULL"
 """The key of a connection that has none."""
 MODULO: Final = "MODULO"

@@ -27,7 +27,6 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         refused("trustAll", "every certificate would let its client in", "false"),
         refused("trustManagerFactoryPlugin", "Java classes can't run here, and what they forbid would be allowed"),
         refused("proxyProtocolEnabled", "the address of the client would be that of the proxy", "false"),
-        refused("router", "connections would not be routed or refused"),
         refused("securityDomain", "there is one set of users and roles"),
     ],
     [

@@ -28,6 +28,7 @@ _IN_EFFECT: Final = [
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
     in_effect("wildcard-addresses", "holds the letters of wildcards"),
+    in_effect("connection-routers", "holds `<connection-router>`: which connections stay here"),
     in_effect("acceptors", "holds `<acceptor>`: where to listen"),
     in_effect("addresses", "holds `<address>`: addresses and queues made at start"),
     in_effect("address-settings", "holds `<address-setting>`"),
@@ -104,7 +105,6 @@ _SECURITY: Final = [
 _ELSEWHERE: Final = [
     *refused_all("bridges federations broker-connections", "messages would not get there; remove it"),
     refused("cluster-connections", "there would be no cluster; remove it"),
-    refused("connection-routers", "connections would not be routed or refused; remove it"),
     refused("queues", "this deprecated form is not read; declare the queues below <addresses>"),
     not_yet("connectors", "nothing connects outwards yet", "connector"),
     not_yet("broadcast-groups", "there are no clusters yet", "broadcast-group"),

@@ -19,14 +19,18 @@ Source: ResponseCorrelator of ActiveMQ Classic's client; KahaDBStore: only messa
 acknowledgements that want an answer wait for its syncs.
 """
 
+from typing import Final
+
 from delosmq.engine.api import Log
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, Position
+from delosmq.sessions.login import RedirectError, TurnedAwayError
 from delosmq.sessions.openwire.server.ids import following
 from delosmq.sessions.openwire.server.java_exceptions import throwable_of
 from delosmq.sessions.outbox import Outbox
 from delosmq.wire.openwire.codec import encode_command, encode_response
 from delosmq.wire.openwire.commands import (
+    ConnectionControl,
     ConnectionError,
     ExceptionResponse,
     KeepAliveInfo,
@@ -35,6 +39,9 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.structures import Command, ConnectionId
 from delosmq.wire.openwire.wire_format import NEWEST_VERSION, WireFormat
+
+_FIRST_WITH_BROKERS: Final = 6
+"""The version of OpenWire whose ConnectionControl names brokers."""
 
 
 class Replies:
@@ -100,6 +107,17 @@ class Replies:
     def fail(self, error: BrokerError) -> None:
         """Says what is wrong with the connection."""
         self.write(ConnectionError(throwable_of(error), self.connection_id))
+
+    def turn_away(self, error: TurnedAwayError) -> None:
+        """Says why the connection gets no session here, and where to, to a client that tells that by itself: one with
+        `failover:`. Versions before 6 can't name another broker."""
+        if not isinstance(error, RedirectError) or self.form.version < _FIRST_WITH_BROKERS:
+            self.fail(error)
+            return
+        control = ConnectionControl()
+        control.connected_brokers = f"{'ssl' if error.tls else 'tcp'}://{error.place}"
+        control.rebalance_connection = True
+        self.tell(control)
 
     def beat(self) -> None:
         """Says that the broker is there."""

@@ -13,6 +13,7 @@ from delosmq.model.errors import BrokerError, PeerError, Scope
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.security.access import Login
 from delosmq.sessions.host import NO_TIMER
+from delosmq.sessions.login import TurnedAwayError
 from delosmq.sessions.machine import CONNECTED, LEAVING, NEGOTIATED, NEW, SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.commands import HANDLERS, last_seen, remove
@@ -170,6 +171,11 @@ class OpenWireSession(ProtocolSession):
         self._replies.grant(info)
 
     def refuse_login(self, error: BrokerError | None) -> None:
+        if isinstance(error, TurnedAwayError):
+            # An answer to its ConnectionInfo would be the end of the tries of a client with `failover:`.
+            self._replies.turn_away(error)
+            self._machine.end(error)
+            return
         info = self._info
         self.refuse(info, errors.login_refused(info.user_name or "") if error is None else error)
 

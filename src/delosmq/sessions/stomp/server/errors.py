@@ -2,6 +2,7 @@
 
 from delosmq.model.errors import BrokerError, MisuseError, PeerError, StorageError, error_of, peer_error
 from delosmq.selectors.errors import SelectorError
+from delosmq.sessions.login import RedirectError
 from delosmq.wire.stomp.encoder import encode_frame
 
 _SUPPORTED = "1.0,1.1,1.2"
@@ -28,6 +29,8 @@ def error_frame(error: BrokerError, receipt: str, version: int) -> bytes:
         pairs.insert(0, ("receipt-id", receipt))
     if isinstance(error, PeerError) and error.code == _NO_COMMON_VERSION:
         pairs.insert(0, ("version", _SUPPORTED))
+    if isinstance(error, RedirectError):
+        pairs.append(("redirect-to", error.place))
     detail = error.detail if isinstance(error, PeerError) else ""
     body = f"{text}\n{detail}\n" if detail else f"{text}\n"
     return encode_frame("ERROR", pairs, body.encode(), version)

@@ -1,0 +1,122 @@
+"""The connection routers of a running broker: what they need of the loop, and their lines in the log."""
+
+import asyncio
+import logging
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from delosmq.model.declared.router import ROUTER_POLICIES
+from delosmq.model.errors import ConfigurationError
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Random
+from delosmq.model.settings import BrokerSettings, ConnectionRouterSettings
+from delosmq.routers.configured import make_routers
+from delosmq.routers.decision import ConnectionRouter, Decision
+from delosmq.routers.logins import RoutedLogins, RouterListener
+from delosmq.routers.policy import MakePolicy
+from delosmq.server.clock import Appointment, ServerClock
+from delosmq.server.peer_log import PeerLog
+from delosmq.sessions.login import LoginPort, LoginRequest
+
+CLUSTER_USER: Final = "ACTIVEMQ.CLUSTER.ADMIN.USER"
+_SHOWN_LETTERS: Final = 100
+"""Of what a peer may have made up."""
+
+
+class ConnectionRouting:
+    """Makes the routers that broker.xml names, and has logins asked again when their time comes.
+
+    Raises:
+        ConfigurationError: a policy of another package can't be used.
+    """
+
+    def __init__(self, settings: BrokerSettings, clock: ServerClock, random: Random) -> None:
+        self.routers: dict[str, ConnectionRouter] = make_routers(
+            settings.connection_routers,
+            node_id="",
+            cluster_user=CLUSTER_USER,
+            random_start=lambda: int(random.fraction() * (1 << 31)),
+            plugged_in=_plugged_in(settings.connection_routers),
+        )
+        self._clock = clock
+        self._logins: RoutedLogins | None = None
+        self._timer: Appointment | None = None
+
+    def begin(self, first: LoginPort, log: logging.Logger) -> LoginPort:
+        """The login port for all sessions. Called in the running loop.
+
+        Args:
+            first: decides before the routers do.
+        """
+        if not self.routers:
+            return first
+        self._logins = RoutedLogins(
+            first, self.routers, self._clock, listener=RouterLog(PeerLog(log)), wake_at=self._wake_at
+        )
+        return self._logins
+
+    def _wake_at(self, due: MonotonicNs) -> None:
+        self.close()
+        self._timer = self._clock.call_at(asyncio.get_running_loop(), due, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        if self._logins is not None:
+            self._logins.handle_timer(self._clock.monotonic_ns())
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class RouterLog(RouterListener):
+    """One line for each decision."""
+
+    def __init__(self, log: PeerLog) -> None:
+        self._log = log
+
+    def decided(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        target = decision.target
+        where = "" if target is None else f" to {target.name}"
+        self._log.info(
+            request.source(),
+            f"DMQ5513: router '{router.name}': {decision.outcome.value}{where}, because {decision.because.value} "
+            f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
+        )
+
+    def looped(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        target = decision.target
+        where = "" if target is None else f" to {target.name}"
+        self._log.warning(
+            request.source(),
+            f"DMQ5514: router '{router.name}' has redirected one connection more than five times in ten seconds, now"
+            f"{where}: brokers that send it to each other each think that the other one serves it; give the targets "
+            "acceptors without router=, or all brokers the same pool and policy with local-target-enabled "
+            f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
+        )
+
+
+def _key_of(decision: Decision) -> str:
+    key, transformed = decision.key[:_SHOWN_LETTERS], decision.transformed[:_SHOWN_LETTERS]
+    if not key:
+        return ""
+    return f"key '{key}', " if key == transformed else f"key '{key}', transformed '{transformed}', "
+
+
+def _plugged_in(settings: tuple[ConnectionRouterSettings, ...]) -> dict[str, MakePolicy]:
+    """The policies of other packages that routers name."""
+    named = {one.policy.name for one in settings if one.policy is not None}
+    return {one.name: _load(one) for one in entry_points(group=ROUTER_POLICIES) if one.name in named}
+
+
+def _load(one: EntryPoint) -> MakePolicy:
+    try:
+        loaded: MakePolicy = one.load()
+    except Exception as error:
+        raise ConfigurationError(
+            "DMQ5503",
+            f"policy {one.name!r} can't be loaded from {one.value}: {type(error).__name__}: {error}; mend or remove "
+            "the package that brings it",
+        ) from error
+    return loaded

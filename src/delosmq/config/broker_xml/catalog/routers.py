@@ -1,0 +1,40 @@
+"""What stands below ``<connection-routers>``."""
+
+from typing import Final
+
+from delosmq.config.broker_xml.catalog.table import Table, in_effect, in_effect_of, refused, table
+from delosmq.model.declared.router import ConnectionRouterSettings, RouterCacheSettings
+
+CONNECTION_ROUTERS: Final[Table] = table([in_effect("connection-router", "decides which connections stay here")])
+CONNECTION_ROUTER: Final[Table] = table(
+    [in_effect("@name", "its name, by which `router=` of an acceptor's URL has it asked")],
+    in_effect_of(ConnectionRouterSettings),
+    [
+        in_effect("key-filter", "a regular expression searched in the value; what it finds is the key"),
+        in_effect("local-target-filter", "a regular expression; connections whose whole key it takes stay here"),
+        in_effect("cache", "keys stay with the target they had; holds the names below, or nothing"),
+        in_effect("policy", "what is made of the key, and which target gets it"),
+        refused("pool", "connections would not be sent to other brokers; have clients choose theirs, and remove it"),
+        refused("key-transformer", "nothing would transform keys, and Artemis reads it as little; use <policy>"),
+    ],
+)
+"""Attributes and children of ``<connection-router>``."""
+
+ROUTER_CACHE: Final[Table] = table(
+    item for item in in_effect_of(RouterCacheSettings) if item.name != "persisted"
+) | table([refused("persisted", "which target a key had would be forgotten at a restart", "false")])
+"""Children of ``<cache>``."""
+
+ROUTER_POLICY: Final[Table] = table(
+    [
+        in_effect(
+            "@name",
+            "FIRST_ELEMENT, ROUND_ROBIN, CONSISTENT_HASH, LEAST_CONNECTIONS, CONSISTENT_HASH_MODULO, or "
+            "one of another package",
+        ),
+        in_effect("property", '`<property key="MODULO" value="2"/>`'),
+    ]
+)
+"""Attributes and children of ``<policy>``."""
+
+ROUTER_PROPERTY: Final[Table] = table([in_effect("@key", "its name"), in_effect("@value", "its value")])

@@ -1,0 +1,123 @@
+"""broker.xml: connection routers, and the acceptors that name them."""
+
+# ROUTE-2, ROUTE-6, ROUTE-7
+
+import pytest
+
+from delosmq.config.broker_xml import LoadedConfiguration
+from delosmq.model.declared.router import (
+    ConnectionRouterSettings,
+    KeyType,
+    RouterCacheSettings,
+    RouterPolicySettings,
+)
+from delosmq.model.errors import ConfigurationError
+from tests.config.conftest import Load
+
+MODULO = '<policy name="CONSISTENT_HASH_MODULO"><property key="MODULO" value="{}"/></policy>'
+ACCEPTOR = '<acceptors>\n<acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP;router={}</acceptor></acceptors>'
+
+
+def routers(*each: str) -> str:
+    return f"<connection-routers>\n{''.join(each)}</connection-routers>"
+
+
+def one(inner: str = "", name: str = "r") -> str:
+    return f'<connection-router name="{name}">\n{inner}</connection-router>'
+
+
+def read(load: Load, inner: str) -> ConnectionRouterSettings:
+    (found,) = load(routers(one(inner))).settings.connection_routers
+    return found
+
+
+def test_a_router_of_which_nothing_is_said(load: Load) -> None:
+    assert read(load, "") == ConnectionRouterSettings("r", KeyType.SOURCE_IP)
+
+
+def test_a_local_partition_of_the_manual(load: Load) -> None:
+    inner = (
+        "<key-type>CLIENT_ID</key-type><key-filter>^.{3}</key-filter><local-target-filter>^FOO.*</local-target-filter>"
+    )
+    assert read(load, inner) == ConnectionRouterSettings("r", KeyType.CLIENT_ID, "^.{3}", "^FOO.*")
+
+
+def test_a_shard(load: Load) -> None:
+    inner = f"<local-target-filter>NULL|0</local-target-filter><key-type>user_name</key-type>{MODULO.format(2)}"
+    found = read(load, inner)
+    assert (found.key_type, found.policy) == (
+        KeyType.USER_NAME,
+        RouterPolicySettings("CONSISTENT_HASH_MODULO", (("MODULO", "2"),)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("inner", "cache"),
+    [
+        ("<cache/>", RouterCacheSettings(False, 0)),
+        ("<cache><timeout>60000</timeout><persisted>false</persisted></cache>", RouterCacheSettings(False, 60_000)),
+    ],
+)
+def test_a_cache(load: Load, inner: str, cache: RouterCacheSettings) -> None:
+    assert read(load, inner).cache == cache
+
+
+@pytest.mark.parametrize("name", ["key-filter", "local-target-filter"])
+def test_a_blank_filter_is_none(load: Load, name: str) -> None:
+    assert read(load, f"<{name}> </{name}>") == ConnectionRouterSettings("r")
+
+
+def test_an_acceptor_names_its_router_wherever_that_stands(load: Load) -> None:
+    for core in (routers(one()) + ACCEPTOR.format("r"), ACCEPTOR.format("r") + routers(one())):
+        (acceptor,) = load(core).settings.acceptors
+        assert acceptor.router == "r"
+
+
+@pytest.mark.parametrize(
+    ("core", "line", "code", "said"),
+    [
+        (routers("<connection-router/>"), 4, "DMQ4007", "lacks 'name'"),
+        (routers(one(), "\n", one()), 6, "DMQ4008", "connection-router 'r' is already in line 4"),
+        (routers(one("<key-type>HOST</key-type>")), 5, "DMQ4005", "CLIENT_ID, SNI_HOST, SOURCE_IP, USER_NAME or"),
+        (routers(one("<key-filter>(</key-filter>")), 5, "DMQ4005", "a regular expression that Python can read"),
+        (routers(one("<local-target-filter>(a+)+</local-target-filter>")), 5, "DMQ4005", "takes for ever"),
+        (routers(one('<policy name="ROUND_ROBBIN"/>')), 5, "DMQ4005", "did you mean 'ROUND_ROBIN'?"),
+        (routers(one('<policy name="CONSISTENT_HASH_MODULO"/>')), 5, "DMQ4005", "lacks the property MODULO"),
+        (routers(one(MODULO.format(0))), 5, "DMQ4005", "must be a whole number of at least 1"),
+        (routers(one('<policy name="ROUND_ROBIN"><property key="x" value="1"/></policy>')), 5, "DMQ4005", "'x'"),
+        (routers(one("<policy/>")), 5, "DMQ4007", "lacks 'name'"),
+        (routers(one("<cache><timeout>-1</timeout></cache>")), 5, "DMQ4005", "at least 0"),
+        (routers(one("<cache><persisted>true</persisted></cache>")), 5, "DMQ4006", "forgotten at a restart"),
+        (routers(one("<key-transformer/>")), 5, "DMQ4006", "use <policy>"),
+        (routers(one("<pool><cluster-connection>c</cluster-connection></pool>")), 5, "DMQ4006", "<pool> is not in"),
+        (ACCEPTOR.format("r"), 4, "DMQ4004", "names the connection-router 'r', which isn't there"),
+        (ACCEPTOR.format("europa") + routers(one(name="europe")), 4, "DMQ4004", "did you mean 'europe'?"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(load: Load, core: str, line: int, code: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(core)
+    assert caught.value.code == code
+    assert f"broker.xml:{line}: " in caught.value.message
+    assert said in caught.value.message
+
+
+def notices(loaded: LoadedConfiguration, code: str) -> list[str]:
+    return [notice for notice in loaded.notices if notice.startswith(code)]
+
+
+def test_of_two_policies_the_last_counts_and_the_start_says_so(load: Load) -> None:
+    loaded = load(routers(one('<policy name="FIRST_ELEMENT"/>\n' + MODULO.format(3))))
+    (router,) = loaded.settings.connection_routers
+    assert router.policy == RouterPolicySettings("CONSISTENT_HASH_MODULO", (("MODULO", "3"),))
+    (notice,) = notices(loaded, "DMQ4160")
+    assert "broker.xml:6: " in notice
+
+
+def test_a_policy_without_a_pool_is_pointed_out(load: Load) -> None:
+    (notice,) = notices(load(routers(one('<policy name="ROUND_ROBIN"/>'))), "DMQ4161")
+    assert "broker.xml:5: " in notice
+
+
+def test_a_modulo_needs_no_pool(load: Load) -> None:
+    assert notices(load(routers(one(MODULO.format(2)))), "DMQ4161") == []

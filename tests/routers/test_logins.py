@@ -1,0 +1,212 @@
+"""Routers as what decides on logins: answers, waiting for a quorum, circles."""
+
+# ROUTE-6
+
+import pytest
+
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.ports import Clock
+from delosmq.routers.decision import ConnectionRouter, Decision, Outcome
+from delosmq.routers.logins import LEAST_WAIT_NS, RoutedLogins, RouterListener
+from delosmq.security.access import Login
+from delosmq.sessions.login import ADMIT, ADMIT_ALL, WAIT, LoginAnswer, LoginPort, LoginRequest, RedirectError, refuse
+from tests.routers.support import MS, at, policy, pool, router
+
+
+class Hand(Clock):
+    """A clock that tests turn."""
+
+    def __init__(self) -> None:
+        self.now = at(1_000)
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(0)
+
+    def monotonic_ns(self) -> MonotonicNs:
+        return self.now
+
+
+class Seen(RouterListener):
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.loops: list[Decision] = []
+
+    def decided(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        self.decisions.append(decision)
+
+    def looped(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        self.loops.append(decision)
+
+
+class Gate:
+    """Routed logins, with all that they need."""
+
+    def __init__(self, one: ConnectionRouter, first: LoginPort = ADMIT_ALL) -> None:
+        self.clock = Hand()
+        self.seen = Seen()
+        self.alarms: list[MonotonicNs] = []
+        self.asked: list[str] = []
+        self.port = RoutedLogins(first, {"r": one}, self.clock, listener=self.seen, wake_at=self.alarms.append)
+
+    def request(self, client_id: str = "me", *, router: str = "r", peer: str = "10.0.0.9:4711") -> LoginRequest:
+        return LoginRequest(
+            Login("alice", frozenset()),
+            client_id,
+            peer,
+            "artemis",
+            ask_again=lambda: self.asked.append(client_id),
+            router=router,
+        )
+
+    def pass_ms(self, ms: int) -> None:
+        """Time passes, and an alarm rings if it is due."""
+        self.clock.now = MonotonicNs(self.clock.now + ms * MS)
+        if self.alarms and self.alarms[-1] <= self.clock.now:
+            self.port.handle_timer(self.clock.now)
+
+
+def code(answer: LoginAnswer) -> str:
+    return answer.code or ""
+
+
+def test_an_acceptor_without_a_router_takes_everybody() -> None:
+    gate = Gate(router())
+    assert gate.port.decide(gate.request(router="")) is ADMIT
+    assert gate.seen.decisions == []
+
+
+def test_a_key_of_this_broker_is_admitted_and_another_one_is_told_to_use_another() -> None:
+    gate = Gate(router(local="^FOO.*"))
+    assert gate.port.decide(gate.request("FOO_1")) is ADMIT
+    answer = gate.port.decide(gate.request("BAR_1"))
+    assert (code(answer), answer.elsewhere) == ("DMQ5510", True)
+    assert "'BAR_1'" in answer.text
+    assert [one.outcome for one in gate.seen.decisions] == [Outcome.LOCAL, Outcome.USE_ANOTHER]
+
+
+def test_a_key_of_another_broker_is_redirected() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1)))
+    refusal = gate.port.decide(gate.request()).refusal()
+    assert isinstance(refusal, RedirectError)
+    assert (refusal.place, refusal.tls) == ("10.0.0.1:61616", False)
+
+
+class Closed(LoginPort):
+    """Lets nobody in."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        self.asked += 1
+        return refuse("DMQ9998", "closed")
+
+
+def test_who_is_refused_otherwise_is_not_routed() -> None:
+    gate = Gate(router(local=".*"), Closed())
+    assert code(gate.port.decide(gate.request())) == "DMQ9998"
+    assert gate.seen.decisions == []
+
+
+class Doorman(LoginPort):
+    """Counts who comes."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        self.asked += 1
+        return ADMIT
+
+
+def test_who_waits_is_asked_of_the_first_port_once() -> None:
+    doorman = Doorman()
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1, quorum_size=2)), doorman)
+    request = gate.request()
+    for _ in range(3):
+        assert gate.port.decide(request) is WAIT
+    assert doorman.asked == 1
+
+
+def test_a_quorum_that_comes_wakes_all_that_wait_and_a_local_key_waited_for_none_of_them() -> None:
+    targets = pool(2, quorum_size=2)
+    one = router(policy=policy("ROUND_ROBIN"), pool=targets, local="HERE")
+    gate = Gate(one)
+    targets.failed(targets.targets[0], "gone")
+    waiting = [gate.request(name) for name in "abc"]
+    assert [gate.port.decide(request) for request in waiting] == [WAIT] * 3
+    assert gate.port.decide(gate.request("HERE")) is ADMIT
+    assert gate.asked == []
+    targets.checked(targets.targets[0], "node-0", True)
+    assert gate.asked == ["a", "b", "c"]
+    ports = [gate.port.decide(request).host for request in waiting]
+    assert ports == ["10.0.0.1", "10.0.0.2", "10.0.0.1"]
+
+
+def test_without_a_quorum_the_wait_ends_after_its_time() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1, quorum_size=2, quorum_timeout_ms=3_000)))
+    request = gate.request()
+    assert gate.port.decide(request) is WAIT
+    gate.pass_ms(2_999)
+    assert gate.asked == []
+    gate.pass_ms(1)
+    assert gate.asked == ["me"]
+    assert code(gate.port.decide(request)) == "DMQ5511"
+
+
+def test_a_refusal_for_now_takes_a_quarter_of_a_second_at_least() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1, up=False, quorum_timeout_ms=0)))
+    request = gate.request()
+    assert gate.port.decide(request) is WAIT
+    assert gate.alarms == [MonotonicNs(at(1_000) + LEAST_WAIT_NS)]
+    gate.pass_ms(250)
+    assert gate.asked == ["me"]
+    assert code(gate.port.decide(request)) == "DMQ5511"
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_the_alarm_is_that_of_the_first_and_then_of_the_next(order: str) -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1, quorum_size=2, quorum_timeout_ms=1_000)))
+    first, second = (gate.request(name) for name in order)
+    gate.port.decide(first)
+    gate.pass_ms(400)
+    gate.port.decide(second)
+    gate.pass_ms(600)
+    assert gate.asked == [order[0]]
+    gate.port.decide(first)
+    gate.pass_ms(400)
+    assert gate.asked == [*order]
+
+
+def test_who_is_gone_is_asked_no_more() -> None:
+    targets = pool(1, quorum_size=2)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
+    request = gate.request()
+    gate.port.decide(request)
+    gate.port.withdraw(request)
+    targets.failed(targets.targets[0], "gone")
+    gate.pass_ms(10_000)
+    assert gate.asked == []
+
+
+def test_a_client_that_goes_round_in_a_circle_is_told_and_stopped() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1)))
+    answers = [gate.port.decide(gate.request("me", peer=f"10.0.0.9:{port}")) for port in range(7)]
+    assert [answer.host for answer in answers] == [*["10.0.0.1"] * 5, None, "10.0.0.1"]
+    assert code(answers[5]) == "DMQ5512"
+    assert len(gate.seen.loops) == 1
+
+
+def test_clients_without_an_id_may_be_several_so_they_are_only_told_of() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1)))
+    assert {gate.port.decide(gate.request("")).host for _ in range(12)} == {"10.0.0.1"}
+    assert len(gate.seen.loops) == 2
+
+
+def test_many_clients_of_one_host_are_no_circle() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1)))
+    for number in range(1_000):
+        gate.port.decide(gate.request(f"client-{number}"))
+    assert gate.seen.loops == []

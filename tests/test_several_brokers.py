@@ -1,0 +1,23 @@
+"""docs/several-brokers.md: what it shows is a configuration that starts."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from delosmq.config.broker_xml import load_broker_xml
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "several-brokers.md"
+XML = re.findall(r"^```xml\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("core", XML)
+def test_each_configuration_of_the_page_starts(core: str, tmp_path: Path) -> None:
+    path = tmp_path / "broker.xml"
+    path.write_text(
+        f'<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">{core}</core></configuration>'
+    )
+    loaded = load_broker_xml(path, properties={}, memory_bytes=1024**3)
+    names = {router.name for router in loaded.settings.connection_routers}
+    assert names
+    assert {acceptor.router for acceptor in loaded.settings.acceptors} == names
