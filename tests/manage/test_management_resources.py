@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
+from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.declarations import Int, Long, Parameter, ResourceKind, attribute, operation
 from delosmq.manage.messages.resources import resource_kinds
 from delosmq.model.errors import MisuseError
-from delosmq.security.access import Login
+from delosmq.security.access import AccessControl, Login
 from tests.manage.support import LoopHost
 
 PAGE = Path(__file__).parents[2] / "docs" / "management-messages.md"
@@ -19,7 +22,13 @@ ANNA = Login("anna", frozenset())
 
 def kinds() -> list[ResourceKind]:
     host = LoopHost(())
-    return resource_kinds(host.broker, BrokerControl(host.broker, host, clock=host.clock, version="9.9"))
+    access = AccessControl({}, {}, (), cache_key=b"k" * 32)
+    controls = Controls(
+        BrokerControl(host.broker, host, clock=host.clock, version="9.9"),
+        QueueControl(host.broker, access),
+        AddressControl(host.broker, access),
+    )
+    return resource_kinds(host.broker, controls)
 
 
 def title_of(kind: ResourceKind) -> str:

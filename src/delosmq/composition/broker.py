@@ -16,9 +16,12 @@ from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
 from delosmq.config.reload import ReloadPlan, plan_reload
 from delosmq.engine.api import EngineBroker, EngineEvents, events_for
+from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
+from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.management_service import ManagementService
 from delosmq.manage.messages.resources import resource_kinds
 from delosmq.model.conversion import Conversions
@@ -215,8 +218,12 @@ class ComposedBroker(Host):
             loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal
         )
         self._events.attach(self._ticker)
-        control = BrokerControl(self.broker, self, clock=self.clock, version=__version__)
-        self.management.kinds += resource_kinds(self.broker, control)
+        controls = Controls(
+            BrokerControl(self.broker, self, clock=self.clock, version=__version__),
+            QueueControl(self.broker, self.access),
+            AddressControl(self.broker, self.access),
+        )
+        self.management.kinds += resource_kinds(self.broker, controls)
         services = SessionServices(
             self.broker,
             self.gate,

@@ -51,7 +51,7 @@ class EngineBroker:
         required_permissions: what a command would create.
         duplicate_ids: that addresses have seen.
         client_limits: how many addresses and queues the clients of each user have made, and may make.
-        expiry_scan, timers: when messages expire, and calls in a later tick.
+        expiry_scan, timers: when messages expire, and calls in a later tick. jobs: long work, a slice in each tick.
         inspector: where messages stand. It changes nothing.
     """
 
@@ -86,7 +86,7 @@ class EngineBroker:
         self.dropped = parts.dropped
         self.blocked_producers = parts.blocked_producers
         self._dispatcher = parts.dispatcher
-        self._jobs = parts.jobs
+        self.jobs = parts.jobs
         self.timers = parts.timers
         copies = MovedCopies(parts)
         self._held = HeldMessages(parts)
@@ -213,11 +213,11 @@ class EngineBroker:
         if self.timers.next_at:
             self.timers.run(self.clock.monotonic_ns())
         self._compactor.look(self.clock.wall_ms())
-        self._jobs.run()
+        self.jobs.run()
         self.blocked_producers.wake()
         self.leases.wake()
         # What those who were woken began counts as well.
-        return self._dispatcher.run() or self._jobs.waiting
+        return self._dispatcher.run() or self.jobs.waiting
 
     @property
     def next_timer_at(self) -> MonotonicNs:

@@ -57,6 +57,10 @@ class Jobs:
         """Queues a job; it starts with the next tick."""
         self._jobs.append(job)
 
+    def add_phases(self, phases: Iterator[int]) -> None:
+        """Queues work written as a generator; see `PhasedJob`."""
+        self.add(PhasedJob(self, phases))
+
     def add_later(self, nap_ns: int, job: Job) -> None:
         """Queues a job that waits for room, when it has slept."""
         self._timers.at(self._clock.monotonic_ns() + nap_ns, _Wake(self, job))

@@ -1,6 +1,7 @@
 """Addresses: list, look at, create, delete, forget their duplicate ids."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from delosmq.engine.api import Address, EngineBroker
@@ -61,7 +62,11 @@ class AddressControl:
 
     def names(self, login: Login, page: Page | None = None) -> list[str]:
         """Names of the addresses this login may view, in order, one more than a page holds if there are more."""
-        return listed(self._broker.addresses, page, lambda name: self._access.check(login.roles, name, VIEW))
+        return listed(self._broker.addresses, page, partial(self.may_view, login))
+
+    def may_view(self, login: Login, name: str) -> bool:
+        """Whether a list shows this login an address of that name."""
+        return self._access.check(login.roles, name, VIEW)
 
     def notice(self, login: Login) -> str:
         """Says so when this login may not view everything; "" when it may."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, Purge, Queue
@@ -42,13 +43,12 @@ class QueueControl:
 
     def names(self, login: Login, page: Page | None = None) -> list[str]:
         """Names of the queues this login may view, in order, one more than a page holds if there are more."""
-        queues = self._broker.queues
+        return listed(self._broker.queues, page, partial(self.may_view, login))
 
-        def may_view(name: str) -> bool:
-            queue = queues[name]
-            return not queue.internal and self._access.check(login.roles, queue.address.name, VIEW)
-
-        return listed(queues, page, may_view)
+    def may_view(self, login: Login, name: str) -> bool:
+        """Whether a list shows this login a queue of that name."""
+        queue = self._broker.queues.get(name)
+        return queue is not None and not queue.internal and self._access.check(login.roles, queue.address.name, VIEW)
 
     def notice(self, login: Login) -> str:
         """Says so when this login may not view everything; "" when it may."""

@@ -212,6 +212,7 @@ def _parameter(name: str, hint: Any) -> Parameter:
 
 def _reader(field_name: str) -> Callable[..., Any]:
     def read(resource: Any, login: Login) -> Any:
-        return getattr(resource.info(login), field_name)
+        value = getattr(resource.info(login), field_name)
+        return None if value == "" else value
 
     return read

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final, ParamSpec
 
+from delosmq.manage.control.queues import ExistsError
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError, error_of
 from delosmq.model.phrases import one_line
 
@@ -63,6 +64,41 @@ def answer_too_large(size_bytes: int, limit_bytes: int) -> str:
 @_misuse("DMQ6328")
 def broken(name: str) -> str:
     return f"the broker failed to answer ({name}); its log says more"
+
+
+@error_of("DMQ6330", NotFoundError)
+def unknown_acceptor(name: str, known: list[str]) -> str:
+    return f"there is no acceptor '{_short(name)}'; there are {', '.join(known) or 'none'}"
+
+
+@_misuse("DMQ6331")
+def queue_configuration_wrong(detail: str) -> str:
+    return f"the description of a queue is a JSON object as Artemis's QueueConfiguration writes it: {_short(detail)}"
+
+
+@error_of("DMQ6332", LimitError)
+def too_many_names(count: int, limit: int) -> str:
+    return f"there are {count} names, and one answer may have {limit}; ask for pages with listQueues or listAddresses"
+
+
+@_misuse("DMQ6333")
+def page_wrong(limit: int) -> str:
+    return f"the first page is 1, and a page has 1 to {limit} rows"
+
+
+@_misuse("DMQ6334")
+def options_wrong(detail: str) -> str:
+    return f"the options of a list can't be followed: {_short(detail)}"
+
+
+@error_of("DMQ6335", ExistsError)
+def address_exists(name: str) -> str:
+    return f"address '{_short(name)}' exists already; create its queues, or choose another name"
+
+
+@_misuse("DMQ6336")
+def routing_type_wrong(name: str) -> str:
+    return f"'{_short(name)}' is no routing type; it is ANYCAST or MULTICAST"
 
 
 def _short(text: str) -> str:

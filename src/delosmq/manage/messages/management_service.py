@@ -14,7 +14,7 @@ from delosmq.manage.messages import errors
 from delosmq.manage.messages.declarations import ResourceKind
 from delosmq.manage.messages.json_body import check_size, read_arguments, write_result
 from delosmq.manage.messages.reply_to import ReplyTo, read_reply_to
-from delosmq.manage.messages.slices import SlicedWork
+from delosmq.manage.messages.slices import run_in_slices
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import TEXT_BODY, HubMessage, Message
@@ -70,13 +70,12 @@ class ManagementService(ManagementPort):
         try:
             result = self._carry_out(request, headers, login)
             if isinstance(result, GeneratorType):
-                work = SlicedWork(
+                run_in_slices(
                     self._broker,
                     result,
                     ended=lambda found: self._succeed(answer, found),
                     failed=lambda error: self._fail(answer, error),
                 )
-                work.step()
             elif result is _NOTHING_ASKED:
                 self._answer(answer, None, b"")
             else:

@@ -1,44 +1,32 @@
 """Long work of an operation: a slice in each tick of the broker, so that others are served in between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
-from delosmq.engine.api import EngineBroker, Timer
+from delosmq.engine.api import EngineBroker
 from delosmq.manage.messages.declarations import Work
-from delosmq.model.ids import MonotonicNs
 
 
-class SlicedWork(Timer):
-    """Runs one generator to its end.
+def run_in_slices(
+    broker: EngineBroker, work: Work, *, ended: Callable[[Any], None], failed: Callable[[Exception], None]
+) -> None:
+    """Does the first slice at once; the others come by themselves.
 
     Args:
-        ended: is given its result, and called at most once.
-        failed: is given what it raised, likewise.
+        ended: is given the result, failed: what the work raised; one of them is called, once.
     """
+    phases = _to_its_end(work, ended, failed)
+    for _ in phases:
+        broker.jobs.add_phases(phases)
+        return
 
-    def __init__(
-        self,
-        broker: EngineBroker,
-        work: Work,
-        *,
-        ended: Callable[[Any], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self._broker = broker
-        self._work = work
-        self._ended = ended
-        self._failed = failed
 
-    def step(self) -> None:
-        """One slice; the next one comes by itself."""
-        try:
-            rest_ns = next(self._work)
-        except StopIteration as over:
-            self._ended(over.value)
-        except Exception as error:
-            self._failed(error)
-        else:
-            self._broker.timers.at(self._broker.clock.monotonic_ns() + rest_ns, self)
-
-    def on_timer(self, now: MonotonicNs) -> None:
-        self.step()
+def _to_its_end(
+    work: Work, ended: Callable[[Any], None], failed: Callable[[Exception], None]
+) -> Generator[int, None, None]:
+    try:
+        result = yield from work
+    except Exception as error:
+        failed(error)
+    else:
+        ended(result)
