@@ -106,7 +106,11 @@ def test_what_is_not_supported_can_be_left_out_and_is_named_as_such(tmp_path: Pa
             "</address-setting></address-settings>",
             "slow-consumer-policy",
         ),
-        ("\n<store/>", "store"),
+        (
+            "<store><database-store>\n<data-source-class-name>x</data-source-class-name><jdbc-connection-url>"
+            "jdbc:postgresql:db</jdbc-connection-url></database-store></store>",
+            "data-source-class-name",
+        ),
     ],
 )
 def test_names_of_every_place_can_be_left_out(tmp_path: Path, core: str, name: str) -> None:

@@ -110,7 +110,8 @@ def run_main(arguments: Sequence[str], lock_of: LockOf = open_unlocked) -> int:
 def _instance_lock(instance: Instance) -> AbstractContextManager[object]:
     """The lock of data/, unless the journal lies right there and has taken it."""
     journal, data = instance.settings.journal.directory, instance.paths.data_directory
-    if journal and data.exists() and data.samefile(journal):
+    in_files = journal and instance.settings.database is None
+    if in_files and data.exists() and data.samefile(journal):
         return nullcontext()
     return instance.lock()
 

@@ -357,6 +357,8 @@ class ComposedBroker(Host):
             return [Reason("DMQ6004", "the broker is stopping; connect to another one")]
         if self._ticker is None:
             return [Reason("DMQ6005", "the broker is starting; try again in a moment")]
+        if trouble := self.store.trouble():
+            return [Reason("DMQ6041", f"nothing is confirmed for now: {trouble}; it is tried again all the while")]
         return []
 
     def role(self) -> str:

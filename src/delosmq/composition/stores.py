@@ -5,7 +5,7 @@ from pathlib import Path
 
 from delosmq.config.shared_configuration import configuration_digests
 from delosmq.model.errors import ConfigurationError, InvariantError
-from delosmq.model.settings import BackupPolicy, BrokerSettings, PrimaryPolicy
+from delosmq.model.settings import BackupPolicy, BrokerSettings, DatabaseStoreSettings, PrimaryPolicy
 from delosmq.storage.activation import Activation, Role
 from delosmq.storage.journal import open_journal
 from delosmq.storage.journal.files import Files
@@ -30,9 +30,11 @@ def open_store(
         activation: what `open_activation` gave, and by now active.
 
     Raises:
-        ConfigurationError: another broker uses its directory, or is to.
+        ConfigurationError: another broker uses its directory, or is to; or what reaches its database is not installed.
         StorageError: its directory can't be made or read.
     """
+    if settings.database is not None:
+        return _open_database(settings, settings.database, logger)
     if not settings.journal.directory:
         return MemoryStore()
     if settings.ha_policy is not None and activation is None:
@@ -73,3 +75,15 @@ def open_activation(settings: BrokerSettings, lock_of: LockOf = open_unlocked) -
         configuration=configuration_digests(settings),
         lock_of=lock_of,
     )
+
+
+def _open_database(settings: BrokerSettings, database: DatabaseStoreSettings, logger: logging.Logger) -> ServedStore:
+    try:
+        from delosmq.storage.postgres.store import PostgresStore
+    except ImportError as error:
+        raise ConfigurationError(
+            "DMQ6040",
+            f"<database-store> needs psycopg, which can't be loaded ({error}); install it with "
+            "`pip install 'delosmq[postgres]'`",
+        ) from error
+    return PostgresStore(database, settings.journal, logger=logger)

@@ -16,6 +16,7 @@ _TAKEN_OVER: Final = sorted(
 _WRITTEN: Final = {
     **{name: setting.written for name, setting in CORE_SETTINGS.items()},
     "wildcards": "wildcard-addresses",
+    "database": "store",
     "left_out": "names that --without leaves out",
 }
 """Fields of `BrokerSettings` as broker.xml writes them, where that is not their name with ``-`` for ``_``."""

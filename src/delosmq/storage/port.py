@@ -48,6 +48,10 @@ class ServedStore(Store):
         even what depends on nothing. That it is again is told through `fileno`."""
         return True
 
+    def trouble(self) -> str:
+        """Why nothing is confirmed for now, as one sentence; "" while all is well."""
+        return ""
+
     @abstractmethod
     def tick(self, now: MonotonicNs) -> None:
         """Retries what failed for want of space. To be called about once a second."""

@@ -10,6 +10,7 @@ from delosmq.config.broker_xml.acceptors import read_acceptors
 from delosmq.config.broker_xml.address_settings import read_address_settings
 from delosmq.config.broker_xml.addresses import read_addresses
 from delosmq.config.broker_xml.catalog.core import CORE
+from delosmq.config.broker_xml.database_store import read_store
 from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.ha_policy import read_ha_policy
@@ -18,7 +19,7 @@ from delosmq.config.broker_xml.routers import read_routers
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
-from delosmq.config.findings import MISSING, UNKNOWN_NAME, FindingKind, Findings
+from delosmq.config.findings import CONTRADICTION, MISSING, UNKNOWN_NAME, FindingKind, Findings
 from delosmq.config.machine_memory import available_memory_bytes
 from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
@@ -31,6 +32,7 @@ from delosmq.model.settings import (
     AddressMatch,
     BackupPolicy,
     BrokerSettings,
+    DatabaseStoreSettings,
     JournalSettings,
     PrimaryPolicy,
     WildcardSyntax,
@@ -172,9 +174,12 @@ class _Loader:
         )
         declared = self._declared(CORE_SETTINGS, BrokerSettings())
         declared["global_max_size_bytes"] = self._memory_bound(declared["global_max_size_bytes"])
+        journal = self._journal()
+        database = read_store(reader, found["store"]) if "store" in found else None
         return BrokerSettings(
             **declared,
-            journal=self._journal(),
+            journal=journal,
+            database=database if journal.directory else None,
             wildcards=syntax,
             diverts=tuple(diverts),
             connection_routers=tuple(routers),
@@ -183,7 +188,7 @@ class _Loader:
             queues=tuple(queues),
             address_settings=address_settings,
             security_settings=tuple(security_settings),
-            ha_policy=self._ha_policy(),
+            ha_policy=self._ha_policy(database),
         )
 
     def _note_open_door(self) -> None:
@@ -203,12 +208,19 @@ class _Loader:
             read.insert(0, AddressMatch(syntax.any_words, {"id_cache_size": size}))
         return tuple(read)
 
-    def _ha_policy(self) -> PrimaryPolicy | BackupPolicy | None:
+    def _ha_policy(self, database: DatabaseStoreSettings | None) -> PrimaryPolicy | BackupPolicy | None:
         element = self._found.get("ha-policy")
         if element is None:
             return None
-        shares = "journal-directory" in self._found
-        return read_ha_policy(self._reader, element, persistent=self._persistent(), shares=shares)
+        shares = "journal-directory" in self._found or database is not None
+        policy = read_ha_policy(self._reader, element, persistent=self._persistent(), shares=shares)
+        if policy is not None and database is not None:
+            sentence = (
+                "<ha-policy> with <database-store>: a broker does not wait for the tables of another one yet; remove "
+                "<ha-policy>, and start the second broker when the first has died"
+            )
+            self._reader.findings.add(CONTRADICTION, element.line, sentence)
+        return policy
 
     def _persistent(self) -> bool:
         return self._value("persistence-enabled", values.parse_boolean, True)

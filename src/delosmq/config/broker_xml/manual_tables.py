@@ -22,6 +22,7 @@ from delosmq.config.broker_xml.catalog.addresses import (
     TRANSFORMER,
 )
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.database_store import DATABASE_STORE, STORE
 from delosmq.config.broker_xml.catalog.ha_policy import BACKUP, HA_POLICY, PRIMARY, PRIMARY_ONLY, SHARED_STORE
 from delosmq.config.broker_xml.catalog.routers import (
     CONNECTION_ROUTER,
@@ -66,6 +67,8 @@ _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<shared-store>`", SHARED_STORE),
     ("`<primary>`", PRIMARY),
     ("`<backup>`", BACKUP),
+    ("`<store>`", STORE),
+    ("`<database-store>`", DATABASE_STORE),
 ]
 
 

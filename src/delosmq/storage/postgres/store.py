@@ -75,6 +75,7 @@ class PostgresStore(ServedStore):
         self._synced = Position(0)
         self._low = False
         self._full = False
+        self._trouble = ""
 
     # Start
 
@@ -160,6 +161,9 @@ class PostgresStore(ServedStore):
     def may_leave(self) -> bool:
         return self._thread.may_leave()
 
+    def trouble(self) -> str:
+        return self._trouble
+
     def wait_synced(self, position: Position, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         self.catch_up(position)
@@ -198,10 +202,12 @@ class PostgresStore(ServedStore):
         elif isinstance(report, Away):
             self._logger.warning(f"DMQ3081: {report.sentence}; nothing is confirmed meanwhile, and it is tried again")
             self._full = report.full
+            self._trouble = report.sentence
             self._tell_space()
         elif isinstance(report, Back):
             self._logger.info(f"DMQ3082: {where(self._settings)} commits again")
             self._full = False
+            self._trouble = ""
             self._tell_space()
         elif isinstance(report, Failed):
             self._fail(report)

@@ -25,6 +25,7 @@ _IN_EFFECT: Final = [
     in_effect("persistence-enabled", "false keeps all messages in memory only", "true"),
     in_effect("journal-directory", "where the journal lies; relative to the instance directory", "data/journal"),
     *in_effect_of(JournalSettings),
+    in_effect("store", "holds `<database-store>` or `<file-store>`"),
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
     in_effect("wildcard-addresses", "holds the letters of wildcards"),
@@ -66,7 +67,6 @@ _JOURNAL: Final = [
         "false",
     ),
     refused("journal-retention-directory", "no history of messages would be kept"),
-    refused("store", "messages are stored in the embedded journal only; remove it and set journal-directory"),
 ]
 
 _MEMORY_AND_DISK: Final = [
