@@ -8,6 +8,7 @@ a store tells what a broker writes that was active once and does not know yet th
                            '------verify: superseded--> ended
 """
 
+import errno
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
@@ -17,6 +18,8 @@ from delosmq.model.errors import StorageError
 from delosmq.model.ids import MonotonicNs
 
 SUPERSEDED: Final = "DMQ3050"
+SUPERSEDED_ERRNO: Final = errno.EOWNERDEAD
+"""Of an OSError that says so, which crosses the boundary of a process as a number. No file operation has this one."""
 
 
 class PairState(Enum):
@@ -85,6 +88,14 @@ class Verified:
 
 class SupersededError(StorageError):
     """Another broker is active: this one stops, and nothing it has done since counts."""
+
+
+class Fence(ABC):
+    """Tells whether an epoch is the newest."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Returns when it is. Raises OSError: it is not (`SUPERSEDED_ERRNO`), or that can't be known."""
 
 
 class Activation(ABC):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from crc32c import crc32c
 
 from delosmq.model.errors import StorageError
-from delosmq.storage.activation import PairState
+from delosmq.storage.activation import SUPERSEDED_ERRNO, Fence, PairState
 
 ACTIVATION_FILE: Final = "activation"
 MAGIC: Final = b"DELOSMQA"
@@ -45,6 +45,28 @@ class ActivationRecord:
 NOBODY: Final = ActivationRecord("")
 
 
+class EpochFence(Fence):
+    """Compares with what stood in the file when an epoch began: that is nearly always the same, byte by byte.
+
+    Args:
+        epoch: begun, the newest when this is made.
+    """
+
+    def __init__(self, file: "ActivationFile", epoch: int) -> None:
+        self._file = file
+        self._epoch = epoch
+        self._known = b""
+
+    def check(self) -> None:
+        begun = self._file.content()[:STATE_AT]
+        if begun == self._known:
+            return
+        epoch = self._file.epoch()
+        if epoch != self._epoch:
+            raise OSError(SUPERSEDED_ERRNO, f"another broker is active since, with epoch {epoch}", str(self._file.path))
+        self._known = begun
+
+
 class ActivationFile:
     """Reads and writes one. Only the broker that has the directory's lock begins an epoch.
 
@@ -66,7 +88,7 @@ class ActivationFile:
 
     def newest(self) -> tuple[int, ActivationRecord]:
         """The newest epoch and who began it. Raises as `epoch` does."""
-        content = self._read()
+        content = self.content()
         newest = max(self._decode(content, 0), self._decode(content, SECTOR), key=lambda one: one[0])
         epoch, said = newest
         if not epoch:
@@ -78,7 +100,7 @@ class ActivationFile:
         """What was said last in ``epoch``, the newest; what a broker of an older one says does not count."""
         if not epoch:
             return PairState.NOT_STARTED
-        of, said = self._decode(self._read(), STATE_AT)
+        of, said = self._decode(self.content(), STATE_AT)
         with contextlib.suppress(ValueError):
             if of == epoch:
                 return PairState(said.get("state"))
@@ -101,7 +123,8 @@ class ActivationFile:
         """Notes in which state the store is. Raises OSError."""
         self._write(STATE_AT, epoch, {"state": state.value})
 
-    def _read(self) -> bytes:
+    def content(self) -> bytes:
+        """All of it as it is now; nothing when there is none. Raises OSError."""
         # Opened anew each time: a network file system then asks its server.
         try:
             file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -24,7 +24,7 @@ from delosmq.storage.activation import (
     superseded,
     takes_over,
 )
-from delosmq.storage.activation_file import ActivationFile, ActivationRecord
+from delosmq.storage.activation_file import ActivationFile, ActivationRecord, EpochFence
 from delosmq.storage.lock import DirectoryLock
 
 FAILBACK_WITHIN_S: Final = 10.0
@@ -126,6 +126,10 @@ class DirectoryActivation(Activation):
             )
         wanted = self._holder.makes_way and self._file.state(self.epoch) is PairState.FAILING_BACK
         return Verified(MonotonicNs(now + LEASE_NS), wanted)
+
+    def fence(self) -> EpochFence:
+        """Tells those that write in the directory whether this activation is the newest."""
+        return EpochFence(self._file, self.epoch)
 
     def check_epoch(self) -> None:
         """Raises SupersededError when another broker is active since. Raises OSError: that can't be known now."""

@@ -33,8 +33,11 @@ class ManifestChanges:
         self._freed: list[Segment] = []
         self._no_rewriting = False  # the disk had no room for a new manifest lately
 
-    def begin(self, recovery: Recovery, segments: list[Segment], node_id: bytes) -> None:
+    def begin(self, recovery: Recovery, segments: list[Segment], node_id: bytes, *, anew: bool = False) -> None:
         """Sees to it that there is a manifest before there is any file that needs it, with room for what comes next.
+
+        Args:
+            anew: in any case another one than that which was read.
 
         Raises:
             StorageError: it can't be made.
@@ -48,7 +51,7 @@ class ManifestChanges:
             manifest.correct([_sealed(segment) for segment in segments if segment.number != number], opened)
         known = manifest.sealed
         self._sealed = [segment for segment in segments if segment.number not in known]
-        needed = recovery.manifest is None or recovery.lossy or manifest.has_no_room_for(len(self._sealed))
+        needed = anew or recovery.manifest is None or recovery.lossy or manifest.has_no_room_for(len(self._sealed))
         if not needed and not manifest.crowded:
             return
         unchanged = True

@@ -24,6 +24,9 @@ GROWING_SHARE: Final = 16
 """From a larger part on, larger files are made."""
 ROOMY_SHARE: Final = 24
 """A file of the new size has no more of its space taken than this; before files get smaller it is half of that."""
+EPOCH_BITS: Final = 32
+"""Segment numbers of an epoch begin with it and have so many bits of their own: no epoch begins so many segments."""
+SLOTS_PER_EPOCH: Final = 1_000_000_000
 NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -70,7 +73,13 @@ class Spares:
         size_bytes: int,
         node_id: bytes,
         entropy: Callable[[int], bytes],
+        epoch: int = 0,
     ) -> None:
+        """
+        Args:
+            epoch: of a broker that shares the directory: numbers and files of two epochs differ, and files of an
+                earlier one, into which a superseded broker may write, are not used again. 0 for a broker alone.
+        """
         self._files = files
         self._syncer = syncer
         self._normal_bytes = size_bytes
@@ -79,6 +88,8 @@ class Spares:
         self._entropy = entropy
         self._ordered: dict[str, Spare] = {}
         self._unused: list[str] = []
+        self._first_number = (epoch << EPOCH_BITS) + 1
+        self._first_slot = epoch * SLOTS_PER_EPOCH + 1 if epoch else 0
         self._next_number = 1
         self._next_slot = 1
         self.wanted = wanted
@@ -91,13 +102,20 @@ class Spares:
 
     def begin(self, names: list[str], highest_number: int) -> None:
         """Starts counting behind what is there: a segment number is never given twice."""
-        self._next_number = highest_number + 1
-        self._next_slot = max(map(slot_of, names), default=0) + 1
+        self._next_number = max(highest_number + 1, self._first_number)
+        self._next_slot = max(max(map(slot_of, names), default=0) + 1, self._first_slot)
 
     def reuse(self, names: list[str]) -> None:
         """Takes files that nothing needs, not even after a crash at this moment."""
-        self._unused += names
+        self._take_unused(names)
         self.order()
+
+    def _take_unused(self, names: list[str]) -> None:
+        for name in names:
+            if slot_of(name) >= self._first_slot:
+                self._unused.append(name)
+            else:
+                self._syncer.remove(name)
 
     def want(self, wanted: int) -> None:
         """At least so many are kept from now on."""
@@ -223,7 +241,7 @@ class Spares:
         Raises:
             StorageError: it can't be made.
         """
-        self._unused += unused
+        self._take_unused(unused)
         while True:
             spare = self._name_spare(self.size_bytes)
             try:

@@ -2,6 +2,7 @@
 
 from delosmq.engine.log.ports import StoreEvents
 from delosmq.model.errors import StorageError
+from delosmq.storage.activation import SUPERSEDED_ERRNO, SupersededError
 from delosmq.storage.journal.files import Files
 
 
@@ -26,6 +27,12 @@ class JournalStatus:
             return
         if isinstance(error, StorageError):
             self.failure = error
+        elif error.errno == SUPERSEDED_ERRNO:
+            self.failure = SupersededError(
+                "DMQ3053",
+                f"{self._files.path(name)}: another broker is active on the shared directory since; this one stops, "
+                "and what it did not confirm does not count: start it again, and it waits for its turn",
+            )
         else:
             self.failure = StorageError(
                 "DMQ3019",

@@ -66,6 +66,7 @@ class JournalStore(ServedStore):
         accept_loss: bool = False,
         logger: logging.Logger | None = None,
         parts: JournalParts | None = None,
+        epoch: int = 0,
     ) -> None:
         size = settings.file_size_bytes
         if not LEAST_SEGMENT_BYTES <= size <= MOST_SEGMENT_BYTES:
@@ -79,11 +80,18 @@ class JournalStore(ServedStore):
         self._syncer = syncer
         self._lock = lock
         self._accept_loss = accept_loss
+        self._epoch = epoch
         self._logger = logger or logging.getLogger("delosmq.storage.journal")
         self._parts = parts = parts or JournalParts()
         self._ledger = parts.ledger()
         self._spares = parts.spares(
-            files, syncer, wanted=max(1, settings.spare_files), size_bytes=size, node_id=node_id, entropy=entropy
+            files,
+            syncer,
+            wanted=max(1, settings.spare_files),
+            size_bytes=size,
+            node_id=node_id,
+            entropy=entropy,
+            epoch=epoch,
         )
         self._footers = FooterWriter(files)
         self._opened = opened = OpenSegment(files, self._ledger)
@@ -145,8 +153,9 @@ class JournalStore(ServedStore):
         opened.last = opened.written = opened.synced = Position(recovery.position)
         self._commit.begin()
         self._spares.begin(recovery.names, recovery.highest_number)
-        self._changes.begin(recovery, self._ledger.all(), self.node_id)
-        self._chain.begin(recovery, old)
+        self._changes.begin(recovery, self._ledger.all(), self.node_id, anew=self._epoch > 0)
+        # The tail of another epoch stays as it is: the broker that wrote it may still do so.
+        self._chain.begin(recovery, None if self._epoch else old)
         if self._status.failure is not None:
             raise self._status.failure
         self._opened.handles.sync_now()
