@@ -35,6 +35,7 @@ SECTIONS: Final = {
     "The journal": "storage/",
     "Configuration": "config/",
     "Connection routers": "routers/",
+    "Discovery": "cluster/",
     "Conversion of activemq.xml": "migration/",
     "Connections": "server/",
     "HTTP": "manage/http/",

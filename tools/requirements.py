@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = Path("docs", "requirements.md")
 BEGIN = "<!-- written by tools/requirements.py: begin -->"
 END = "<!-- written by tools/requirements.py: end -->"
-ID = re.compile(r"\b(?:RING|ROUTE|TTL|EXCL|ACK|PIPE|BROKER)-[0-9]+\b")
+ID = re.compile(r"\b(?:RING|ROUTE|TTL|EXCL|ACK|PIPE|CLUS|BROKER)-[0-9]+\b")
 
 AREAS = {
     "RING": "Ring queues",
@@ -30,6 +30,7 @@ AREAS = {
     "EXCL": "Dispatch",
     "ACK": "Acknowledgement",
     "PIPE": "Spark",
+    "CLUS": "Several brokers",
     "BROKER": "The broker as a whole",
 }
 MEANINGS = {
@@ -68,6 +69,7 @@ MEANINGS = {
     "ROUTE-4": "The five policies with Artemis's hashes, and policies of other packages (no pools to choose from yet).",
     "ROUTE-6": "The order of a decision; routers without a pool, which keep what belongs here and send the rest away.",
     "ROUTE-7": "`router=` and `protocols=` on acceptors; OpenWire and STOMP clients are told to go elsewhere.",
+    "CLUS-1": "Brokers announce themselves and are found by UDP as Artemis's are; who falls silent is missed.",
     "TTL-1": (
         "A connection from which nothing comes within its TTL is closed, and its subscriptions with it "
         "(STOMP: the TTL follows from the heart-beats)."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions", "routers"})
+PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions", "routers", "cluster"})
 """No IO, no clock, no chance of their own; these compile."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
