@@ -64,11 +64,16 @@ MEANINGS = {
         "address that pages is pointed out at start (nothing pages yet)."
     ),
     "RING-11": "What a ring pushes out is counted, reported as an event, and never a dead letter.",
-    "ROUTE-1": "Keys of connections: CLIENT_ID, SNI_HOST, SOURCE_IP, USER_NAME, ROLE_NAME (no remote targets yet).",
+    "ROUTE-1": "Targets: other brokers and this one. Keys: CLIENT_ID, SNI_HOST, SOURCE_IP, USER_NAME, ROLE_NAME.",
     "ROUTE-2": "`key-filter`, `local-target-filter`, and the key `NULL` of connections that have none.",
-    "ROUTE-4": "The five policies with Artemis's hashes, and policies of other packages (no pools to choose from yet).",
+    "ROUTE-3": (
+        "Pools of named connectors, with login, check period, quorum and its timeout, and this broker as a target (no "
+        "cluster or discovery pools yet)."
+    ),
+    "ROUTE-4": "The five policies with Artemis's hashes, and policies of other packages.",
+    "ROUTE-5": "A cache that keeps keys with their targets, with a timeout (no persisted one yet).",
     "ROUTE-6": "The order of a decision; routers without a pool, which keep what belongs here and send the rest away.",
-    "ROUTE-7": "`router=` and `protocols=` on acceptors; OpenWire and STOMP clients are told to go elsewhere.",
+    "ROUTE-7": "`router=` and `protocols=` on acceptors; OpenWire and STOMP clients are told where to go.",
     "CLUS-1": "Brokers announce themselves and are found by UDP as Artemis's are; who falls silent is missed.",
     "TTL-1": (
         "A connection from which nothing comes within its TTL is closed, and its subscriptions with it "

@@ -7,9 +7,11 @@ import pytest
 from delosmq.config.broker_xml import LoadedConfiguration
 from delosmq.model.declared.router import (
     ConnectionRouterSettings,
+    ConnectorSettings,
     KeyType,
     RouterCacheSettings,
     RouterPolicySettings,
+    TargetPoolSettings,
 )
 from delosmq.model.errors import ConfigurationError
 from tests.config.conftest import Load
@@ -24,6 +26,28 @@ def routers(*each: str) -> str:
 
 def one(inner: str = "", name: str = "r") -> str:
     return f'<connection-router name="{name}">\n{inner}</connection-router>'
+
+
+LOGIN = "<username>admin</username><password>{}</password>"
+FIRST = '<policy name="FIRST_ELEMENT"/>'
+
+
+def pooled(
+    inner: str = "",
+    *,
+    refs: str = "a",
+    host: str = "10.0.0.1",
+    login: str = LOGIN.format("secret"),
+    policy: str = FIRST,
+) -> str:
+    """A router with a static pool of the connectors ``refs``; its pool begins in line 7, what is in it in line 8."""
+    named = "".join(f"<connector-ref>{ref}</connector-ref>" for ref in refs)
+    return (
+        f'<connectors><connector name="a">tcp://{host}:61616</connector>\n'
+        '<connector name="b">tcp://10.0.0.2:61617?sslEnabled=true;verifyHost=false</connector></connectors>'
+        f'<connection-routers>\n<connection-router name="r">{policy}\n\n<pool>\n{login}{inner}'
+        f"<static-connectors>{named}</static-connectors></pool></connection-router></connection-routers>"
+    )
 
 
 def read(load: Load, inner: str) -> ConnectionRouterSettings:
@@ -89,7 +113,20 @@ def test_an_acceptor_names_its_router_wherever_that_stands(load: Load) -> None:
         (routers(one("<cache><timeout>-1</timeout></cache>")), 5, "DMQ4005", "at least 0"),
         (routers(one("<cache><persisted>true</persisted></cache>")), 5, "DMQ4006", "forgotten at a restart"),
         (routers(one("<key-transformer/>")), 5, "DMQ4006", "use <policy>"),
-        (routers(one("<pool><cluster-connection>c</cluster-connection></pool>")), 5, "DMQ4006", "<pool> is not in"),
+        (
+            routers(one("<pool><cluster-connection>c</cluster-connection></pool>")),
+            5,
+            "DMQ4006",
+            "<cluster-connection> is not in",
+        ),
+        (routers(one("<pool><discovery-group-ref/></pool>")), 5, "DMQ4006", "<discovery-group-ref> is not in"),
+        (routers(one("<pool/>")), 5, "DMQ4007", "names no targets"),
+        (pooled(inner="<check-period>0</check-period>"), 8, "DMQ4005", "at least 1"),
+        (pooled(inner="<quorum-timeout>-1</quorum-timeout>"), 8, "DMQ4005", "at least 0"),
+        (pooled(login=""), 7, "DMQ4007", "no password in plain text"),
+        (pooled(login=LOGIN.format("ENC(1)")), 7, "DMQ4007", "no password in plain text"),
+        (pooled(refs="x"), 8, "DMQ4007", "no connector of <static-connectors>"),
+        (pooled(host="0.0.0.0"), 8, "DMQ4005", "to which nothing can connect"),
         (ACCEPTOR.format("r"), 4, "DMQ4004", "names the connection-router 'r', which isn't there"),
         (ACCEPTOR.format("europa") + routers(one(name="europe")), 4, "DMQ4004", "did you mean 'europe'?"),
     ],
@@ -100,6 +137,58 @@ def test_a_mistake_is_named_with_its_line(load: Load, core: str, line: int, code
     assert caught.value.code == code
     assert f"broker.xml:{line}: " in caught.value.message
     assert said in caught.value.message
+
+
+def pool_of(load: Load, core: str) -> TargetPoolSettings:
+    (router,) = load(core).settings.connection_routers
+    assert router.pool is not None
+    return router.pool
+
+
+def test_a_static_pool_has_its_connectors_in_their_order(load: Load) -> None:
+    found = pool_of(load, pooled(refs="ba"))
+    assert found.connectors == (
+        ConnectorSettings("b", "10.0.0.2", 61617, tls=True, verify_host=False),
+        ConnectorSettings("a", "10.0.0.1", 61616),
+    )
+    assert (found.username, found.password) == ("admin", "secret")
+    assert (found.check_period_ms, found.quorum_size, found.quorum_timeout_ms) == (5_000, 1, 3_000)
+    assert not found.local_target_enabled
+    assert "secret" not in repr(found)
+
+
+def test_a_pool_without_a_login_has_that_of_the_cluster(load: Load) -> None:
+    cluster = "<cluster-user>c</cluster-user><cluster-password>shared</cluster-password>"
+    found = pool_of(load, cluster + pooled(login=""))
+    assert (found.username, found.password) == ("c", "shared")
+
+
+def test_a_connector_that_is_not_there_is_left_out_and_pointed_out(load: Load) -> None:
+    loaded = load(pooled(refs="ax"))
+    (router,) = loaded.settings.connection_routers
+    assert router.pool is not None
+    assert [one.name for one in router.pool.connectors] == ["a"]
+    (notice,) = notices(loaded, "DMQ4163")
+    assert "broker.xml:8: there is no connector 'x'" in notice
+
+
+@pytest.mark.parametrize(
+    ("core", "code", "said"),
+    [
+        (pooled("<quorum-size>2</quorum-size>"), "DMQ4162", "is above its 1 target"),
+        (pooled(policy=""), "DMQ4161", "no <policy> that chooses from it"),
+        (pooled(policy=MODULO.format(2)), "DMQ4161", "chooses no target"),
+    ],
+)
+def test_what_makes_no_sense_together_is_pointed_out(load: Load, core: str, code: str, said: str) -> None:
+    (notice,) = notices(load(core), code)
+    assert said in notice
+
+
+def test_a_connector_that_is_no_target_stops_no_start(load: Load) -> None:
+    loaded = load('<connectors><connector name="v">vm://0</connector></connectors>')
+    (notice,) = notices(loaded, "DMQ4163")
+    assert "connector 'v' can be no target" in notice
 
 
 def notices(loaded: LoadedConfiguration, code: str) -> list[str]:

@@ -46,7 +46,8 @@ def pool(
         quorum_size=quorum_size,
         quorum_timeout_ms=quorum_timeout_ms,
     )
-    made = TargetPool(settings, HERE)
+    made = TargetPool(settings)
+    made.begin(HERE)
     for number, target in enumerate(made.targets):
         if up:
             made.checked(target, target.node_id or f"node-{number}", True)

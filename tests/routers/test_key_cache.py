@@ -1,5 +1,7 @@
 """The cache: sticky, bounded, over after its time."""
 
+# ROUTE-5
+
 from delosmq.routers.decision import Decision
 from delosmq.routers.key import RouteRequest
 from delosmq.routers.key_cache import KeyCache, KeyCacheStore, NoStore

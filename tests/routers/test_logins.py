@@ -1,6 +1,6 @@
 """Routers as what decides on logins: answers, waiting for a quorum, circles."""
 
-# ROUTE-6
+# ROUTE-3, ROUTE-6
 
 import pytest
 

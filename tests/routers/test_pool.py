@@ -1,5 +1,7 @@
 """Pools: which targets are ready, and what waits for them."""
 
+# ROUTE-3
+
 from delosmq.routers.decision import Because, Decision, Outcome, WaitUntil
 from delosmq.routers.key import RouteRequest
 from delosmq.routers.pool import TargetPool

@@ -41,6 +41,7 @@ from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.server_parts import Instruments, ServerParts
 from delosmq.server.slow_readers import SlowReaders
+from delosmq.server.targets.target_monitor import LocalBroker
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.host import SessionServices
 from delosmq.sessions.login import ADMIT_ALL, LoginPort
@@ -95,7 +96,7 @@ def _access_of(accounts: Accounts, settings: BrokerSettings) -> AccessControl:
     return access
 
 
-class ComposedBroker(Host):
+class ComposedBroker(Host, LocalBroker):
     """A broker with its store, listeners and HTTP interface, on the running loop.
 
     Args:
@@ -231,7 +232,7 @@ class ComposedBroker(Host):
             access=self.access,
             conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
-            logins=self.routing.begin(self.logins, self.logger),
+            logins=self.routing.begin(self.logins, self, self.node_id(), self.logger),
             management=self.management,
         )
         passwords = self._passwords = PasswordChecks(loop)
@@ -347,6 +348,9 @@ class ComposedBroker(Host):
         """As Artemis writes it; of a broker that keeps nothing one of its own for each start."""
         return str(uuid.UUID(bytes=self.store.node_id or self._passing_node_id))
 
+    def is_active(self) -> bool:
+        return not self.troubles()
+
     def connection_count(self) -> int:
         return len(self.connections)
 
@@ -430,7 +434,7 @@ class ComposedBroker(Host):
             StorageError: not everything could be synced.
         """
         self._draining = True
-        self.routing.close()
+        await self.routing.close()
         if self._lease_timer is not None:
             self._lease_timer.cancel()
         if self._http is not None:

@@ -16,9 +16,9 @@ from delosmq.routers.logins import RoutedLogins, RouterListener
 from delosmq.routers.policy import MakePolicy
 from delosmq.server.clock import Appointment, ServerClock
 from delosmq.server.peer_log import PeerLog
+from delosmq.server.targets.target_monitor import LocalBroker, TargetMonitors
 from delosmq.sessions.login import LoginPort, LoginRequest
 
-CLUSTER_USER: Final = "ACTIVEMQ.CLUSTER.ADMIN.USER"
 _SHOWN_LETTERS: Final = 100
 """Of what a peer may have made up."""
 
@@ -33,30 +33,41 @@ class ConnectionRouting:
     def __init__(self, settings: BrokerSettings, clock: ServerClock, random: Random) -> None:
         self.routers: dict[str, ConnectionRouter] = make_routers(
             settings.connection_routers,
-            node_id="",
-            cluster_user=CLUSTER_USER,
+            cluster_user=settings.cluster_user,
             random_start=lambda: int(random.fraction() * (1 << 31)),
             plugged_in=_plugged_in(settings.connection_routers),
         )
         self._clock = clock
         self._logins: RoutedLogins | None = None
         self._timer: Appointment | None = None
+        self._monitors: list[TargetMonitors] = []
 
-    def begin(self, first: LoginPort, log: logging.Logger) -> LoginPort:
-        """The login port for all sessions. Called in the running loop.
+    def begin(self, first: LoginPort, local: LocalBroker, node_id: str, log: logging.Logger) -> LoginPort:
+        """Asks targets from now on, and gives the login port for all sessions. Called in the running loop.
 
         Args:
             first: decides before the routers do.
+            local, node_id: this broker as a target, and its node id.
+
+        Raises:
+            ConfigurationError: a connector can't speak TLS as it is to.
         """
         if not self.routers:
             return first
+        for router in self.routers.values():
+            if router.pool is not None:
+                router.pool.begin(node_id)
+                probe = "" if router.policy is None else router.policy.probe
+                self._monitors.append(TargetMonitors(router.name, router.pool, probe, local, log))
         self._logins = RoutedLogins(
             first, self.routers, self._clock, listener=RouterLog(PeerLog(log)), wake_at=self._wake_at
         )
+        for monitors in self._monitors:
+            monitors.begin()
         return self._logins
 
     def _wake_at(self, due: MonotonicNs) -> None:
-        self.close()
+        self._cancel()
         self._timer = self._clock.call_at(asyncio.get_running_loop(), due, self._wake)
 
     def _wake(self) -> None:
@@ -64,7 +75,13 @@ class ConnectionRouting:
         if self._logins is not None:
             self._logins.handle_timer(self._clock.monotonic_ns())
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Asks targets no more."""
+        self._cancel()
+        for monitors in self._monitors:
+            await monitors.close()
+
+    def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

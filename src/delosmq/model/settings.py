@@ -230,6 +230,10 @@ class BrokerSettings:
         " ended by an operator and not forgotten; -1 for any number, up to 10,000 in all",
         unlimited_or_at_least(1, "any number"),
     )
+    cluster_user: str = at_restart(
+        "ACTIVEMQ.CLUSTER.ADMIN.USER", "with whom brokers log in to each other where nothing else is said", parse_text
+    )
+    cluster_password: str = at_restart("", "of that user", str, repr=False)
     persist_id_cache: bool = at_restart(True, "duplicate ids survive a restart")
     management_address: str = at_restart(
         "activemq.management", "what is sent there the broker carries out itself", parse_text

@@ -14,7 +14,6 @@ from delosmq.routers.pool import TargetPool
 def make_routers(
     settings: tuple[ConnectionRouterSettings, ...],
     *,
-    node_id: str,
     cluster_user: str,
     random_start: Callable[[], int],
     plugged_in: Mapping[str, MakePolicy],
@@ -22,7 +21,6 @@ def make_routers(
     """By their names.
 
     Args:
-        node_id: of this broker.
         random_start: a number of at least 0, another one each time.
         plugged_in: policies of other packages, by their names.
 
@@ -35,7 +33,7 @@ def make_routers(
             KeyResolver(one.key_type, compile_java_regex(one.key_filter) if one.key_filter else None),
             local_target_filter=compile_java_regex(one.local_target_filter) if one.local_target_filter else None,
             policy=None if one.policy is None else make_policy(one.policy, random_start(), plugged_in),
-            pool=None if one.pool is None else TargetPool(one.pool, node_id),
+            pool=None if one.pool is None else TargetPool(one.pool),
             cache=None if one.cache is None else KeyCache(one.cache.timeout_ms, NoStore()),
             cluster_user=cluster_user,
         )

@@ -12,21 +12,26 @@ from delosmq.routers.target import RouterTarget
 class TargetPool:
     """Targets in their order, this broker first if it is one.
 
-    Args:
-        node_id: of this broker: a target that turns out to have it is this broker.
-
     Attributes:
+        node_id: of this broker, "" before `begin`: a target that turns out to have it is this broker.
         targets: all of them, ready or not.
         on_change: called when a target became ready or was lost, so that what waits for a quorum asks again.
     """
 
-    def __init__(self, settings: TargetPoolSettings, node_id: str) -> None:
+    def __init__(self, settings: TargetPoolSettings) -> None:
         self.settings = settings
-        self.node_id = node_id
+        self.node_id: str = ""
         self.targets: list[RouterTarget] = [RouterTarget(connector) for connector in settings.connectors]
         if settings.local_target_enabled:
-            self.targets.insert(0, RouterTarget(None, node_id))
+            self.targets.insert(0, RouterTarget(None))
         self.on_change: Callable[[], None] = _nothing
+
+    def begin(self, node_id: str) -> None:
+        """Names the node id of this broker; before targets are checked."""
+        self.node_id = node_id
+        for target in self.targets:
+            if target.connector is None:
+                target.node_id = node_id
 
     def is_local(self, target: RouterTarget) -> bool:
         return target.connector is None or target.node_id == self.node_id

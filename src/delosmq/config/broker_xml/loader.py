@@ -15,7 +15,7 @@ from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.ha_policy import read_ha_policy
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
-from delosmq.config.broker_xml.routers import read_routers
+from delosmq.config.broker_xml.routers import read_connectors, read_routers
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
@@ -157,7 +157,14 @@ class _Loader:
         self._note_open_door()
         reader, found = self._reader, self._found
         syntax = read_wildcards(reader, found.get("wildcard-addresses"), found.get("wild-card-routing-enabled"))
-        routers = read_routers(reader, found["connection-routers"]) if "connection-routers" in found else []
+        declared = self._declared(CORE_SETTINGS, BrokerSettings())
+        connectors = read_connectors(reader, found["connectors"], self._etc) if "connectors" in found else {}
+        login = (declared["cluster_user"], declared["cluster_password"])
+        routers = (
+            read_routers(reader, found["connection-routers"], connectors, login)
+            if "connection-routers" in found
+            else []
+        )
         acceptors: list[AcceptorSettings] = []
         if element := found.get("acceptors"):
             acceptors = read_acceptors(reader, element, self._etc, [router.name for router in routers])
@@ -172,7 +179,6 @@ class _Loader:
         security_settings = (
             read_security_settings(reader, found["security-settings"], syntax) if "security-settings" in found else []
         )
-        declared = self._declared(CORE_SETTINGS, BrokerSettings())
         declared["global_max_size_bytes"] = self._memory_bound(declared["global_max_size_bytes"])
         journal = self._journal()
         database = read_store(reader, found["store"]) if "store" in found else None

@@ -27,9 +27,14 @@ from delosmq.config.broker_xml.catalog.ha_policy import BACKUP, HA_POLICY, PRIMA
 from delosmq.config.broker_xml.catalog.routers import (
     CONNECTION_ROUTER,
     CONNECTION_ROUTERS,
+    CONNECTOR,
+    CONNECTOR_OPTIONS,
+    CONNECTORS,
+    POOL,
     ROUTER_CACHE,
     ROUTER_POLICY,
     ROUTER_PROPERTY,
+    STATIC_CONNECTORS,
 )
 from delosmq.config.broker_xml.catalog.table import Item, Policy, Table
 from delosmq.config.broker_xml.diverts import TRANSFORMER_NAME
@@ -44,6 +49,11 @@ _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<cache>`", ROUTER_CACHE),
     ("`<policy>`", ROUTER_POLICY),
     ("`<property>` of a policy", ROUTER_PROPERTY),
+    ("`<pool>`", POOL),
+    ("`<static-connectors>`", STATIC_CONNECTORS),
+    ("`<connectors>`", CONNECTORS),
+    ("`<connector>`", CONNECTOR),
+    ("Options of a connector's URL", CONNECTOR_OPTIONS),
     ("`<addresses>`", ADDRESSES),
     ("`<address>`", ADDRESS),
     ("`<anycast>` and `<multicast>`", QUEUES),

@@ -60,12 +60,20 @@ def policy_fault(policy: str, properties: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class ConnectorSettings:
-    """One ``<connector>``: where another broker is. ``tls`` says whether it speaks TLS only."""
+    """One ``<connector>``: where another broker is.
+
+    Attributes:
+        tls: whether it speaks TLS only.
+        trust_store_path: PEM file with the authorities that vouch for it; "" for those of the system.
+        verify_host: whether its certificate has to name the host.
+    """
 
     name: str
     host: str
     port: int
     tls: bool = False
+    trust_store_path: str = ""
+    verify_host: bool = True
 
 
 @dataclass(frozen=True)

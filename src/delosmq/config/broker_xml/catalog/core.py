@@ -29,6 +29,7 @@ _IN_EFFECT: Final = [
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
     in_effect("wildcard-addresses", "holds the letters of wildcards"),
+    in_effect("connectors", "holds `<connector>`: where other brokers are, for pools of connection routers"),
     in_effect("connection-routers", "holds `<connection-router>`: which connections stay here"),
     in_effect("acceptors", "holds `<acceptor>`: where to listen"),
     in_effect("addresses", "holds `<address>`: addresses and queues made at start"),
@@ -106,7 +107,6 @@ _ELSEWHERE: Final = [
     *refused_all("bridges federations broker-connections", "messages would not get there; remove it"),
     refused("cluster-connections", "there would be no cluster; remove it"),
     refused("queues", "this deprecated form is not read; declare the queues below <addresses>"),
-    not_yet("connectors", "nothing connects outwards yet", "connector"),
     not_yet("broadcast-groups", "there are no clusters yet", "broadcast-group"),
     not_yet("discovery-groups", "there are no clusters yet", "discovery-group"),
     not_yet(
@@ -115,7 +115,6 @@ _ELSEWHERE: Final = [
         "type address timeout group-timeout reaper-period",
     ),
     not_yet("connector-services", "Java classes can't run here", "connector-service"),
-    *not_yet_all("cluster-user cluster-password", "there are no clusters yet"),
     *not_yet_all(
         "network-check-list network-check-URL-list network-check-period network-check-timeout network-check-NIC "
         "network-check-ping-command network-check-ping6-command",

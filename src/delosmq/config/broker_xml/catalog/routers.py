@@ -3,7 +3,17 @@
 from typing import Final
 
 from delosmq.config.broker_xml.catalog.table import Table, in_effect, in_effect_of, refused, table
-from delosmq.model.declared.router import ConnectionRouterSettings, RouterCacheSettings
+from delosmq.model.declared.router import ConnectionRouterSettings, RouterCacheSettings, TargetPoolSettings
+
+CONNECTORS: Final[Table] = table([in_effect("connector", "`tcp://host:port?option=value;option=value`: a broker")])
+CONNECTOR: Final[Table] = table([in_effect("@name", "its name, by which pools name it")])
+CONNECTOR_OPTIONS: Final[Table] = table(
+    [
+        in_effect("sslEnabled", "true: it speaks TLS only", "false"),
+        in_effect("trustStorePath", "PEM file with the authorities that vouch for it", "those of the system"),
+        in_effect("verifyHost", "its certificate has to name its host", "true"),
+    ]
+)
 
 CONNECTION_ROUTERS: Final[Table] = table([in_effect("connection-router", "decides which connections stay here")])
 CONNECTION_ROUTER: Final[Table] = table(
@@ -14,7 +24,7 @@ CONNECTION_ROUTER: Final[Table] = table(
         in_effect("local-target-filter", "a regular expression; connections whose whole key it takes stay here"),
         in_effect("cache", "keys stay with the target they had; holds the names below, or nothing"),
         in_effect("policy", "what is made of the key, and which target gets it"),
-        refused("pool", "connections would not be sent to other brokers; have clients choose theirs, and remove it"),
+        in_effect("pool", "the brokers among which the policy chooses"),
         refused("key-transformer", "nothing would transform keys, and Artemis reads it as little; use <policy>"),
     ],
 )
@@ -38,3 +48,14 @@ ROUTER_POLICY: Final[Table] = table(
 """Attributes and children of ``<policy>``."""
 
 ROUTER_PROPERTY: Final[Table] = table([in_effect("@key", "its name"), in_effect("@value", "its value")])
+
+POOL: Final[Table] = table(
+    in_effect_of(TargetPoolSettings),
+    [
+        in_effect("static-connectors", "holds `<connector-ref>`: the names of connectors, in their order"),
+        refused("cluster-connection", "there are no clusters, whose brokers could be targets; use static-connectors"),
+        refused("discovery-group-ref", "targets would not be discovered; use static-connectors"),
+    ],
+)
+"""Children of ``<pool>``."""
+STATIC_CONNECTORS: Final[Table] = table([in_effect("connector-ref", "the name of a connector")])

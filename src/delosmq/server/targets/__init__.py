@@ -1,0 +1,1 @@
+"""How routers learn which other brokers are ready."""

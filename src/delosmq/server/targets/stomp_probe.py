@@ -1,0 +1,157 @@
+"""Asks another broker how it is: by management messages over STOMP, which Artemis answers as well."""
+
+import asyncio
+import json
+import secrets
+import ssl
+from typing import Final
+
+from delosmq.model.declared.router import ConnectorSettings, TargetPoolSettings
+from delosmq.model.errors import ConfigurationError, PeerError
+from delosmq.routers.decision import MONITOR_PREFIX
+from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
+from delosmq.wire.stomp.encoder import encode_frame
+from delosmq.wire.stomp.heads import StompLimits
+from delosmq.wire.stomp.versions import V12
+
+MANAGEMENT_ADDRESS: Final = "activemq.management"
+REPLY_PREFIX: Final = "activemq.router.reply."
+"""Of the queue for answers, which comes with its subscription and goes when it is unused: Artemis answers to queues."""
+_LIMITS: Final = StompLimits(max_head_bytes=16_384, max_headers=100, max_body_bytes=65_536, max_header_line_bytes=8_192)
+_READ_BYTES: Final = 65_536
+_SHOWN_LETTERS: Final = 200
+"""Of what another broker says."""
+
+
+class ProbeError(Exception):
+    """The other broker does not answer as it should; the text says how."""
+
+
+def tls_context(connector: ConnectorSettings) -> ssl.SSLContext | None:
+    """None for a connector without TLS.
+
+    Raises:
+        ConfigurationError: its trust store can't be read.
+    """
+    if not connector.tls:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=connector.trust_store_path or None)
+    except OSError as error:
+        raise ConfigurationError(
+            "DMQ5504",
+            f"connector '{connector.name}' can't speak TLS: its trustStorePath {connector.trust_store_path!r} can't be "
+            f"read ({error}); name a PEM file with certificates of authorities",
+        ) from None
+    context.check_hostname = connector.verify_host
+    return context
+
+
+class StompProbe:
+    """One connection to another broker. Calls come one after the other; after an error it is of no use."""
+
+    def __init__(self, connector: ConnectorSettings, pool: TargetPoolSettings, context: ssl.SSLContext | None) -> None:
+        self._connector = connector
+        self._pool = pool
+        self._context = context
+        self._decoder = StompDecoder(_LIMITS)
+        self._reply_to = f"{REPLY_PREFIX}{secrets.token_hex(16)}"
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def open(self) -> None:
+        """
+        Raises:
+            OSError: there is no connection.
+            ProbeError: it is not let in.
+            PeerError: what comes is no STOMP.
+        """
+        one, pool = self._connector, self._pool
+        self._reader, self._writer = await asyncio.open_connection(one.host, one.port, ssl=self._context)
+        self._decoder.version = V12
+        login = [
+            ("accept-version", "1.2"),
+            ("host", one.host),
+            ("login", pool.username),
+            ("passcode", pool.password),
+            # Routers let it in: it asks how the broker is.
+            ("client-id", f"{MONITOR_PREFIX}{secrets.token_hex(8)}"),
+            ("heart-beat", f"{pool.check_period_ms},0"),
+        ]
+        await self._call("CONNECT", login, "CONNECTED")
+        subscription = [
+            ("id", "0"),
+            ("destination", self._reply_to),
+            ("subscription-type", "ANYCAST"),
+            ("ack", "auto"),
+            ("receipt", "0"),
+        ]
+        await self._call("SUBSCRIBE", subscription, "RECEIPT")
+
+    async def ask(self, attribute: str) -> object:
+        """The attribute of the resource ``broker``.
+
+        Raises:
+            ProbeError: it is refused, or the answer is no JSON array of one.
+        """
+        question = [
+            ("destination", MANAGEMENT_ADDRESS),
+            ("reply-to", self._reply_to),
+            ("_AMQ_ResourceName", "broker"),
+            ("_AMQ_Attribute", attribute),
+        ]
+        answer = await self._call("SEND", question, "MESSAGE")
+        try:
+            found = json.loads(answer.body)
+        except (ValueError, RecursionError):
+            raise ProbeError(f"its answer to {attribute} is no JSON") from None
+        if not isinstance(found, list) or len(found) != 1:
+            raise ProbeError(f"its answer to {attribute} is no array of one")
+        if answer.headers.get("_AMQ_OperationSucceeded") != "true":
+            raise ProbeError(f"it does not tell {attribute}: {str(found[0])[:_SHOWN_LETTERS]}")
+        return found[0]
+
+    async def idle(self, seconds: float) -> None:
+        """Waits so long, while the connection stays.
+
+        Raises:
+            ProbeError: it is closed.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    await self._next()
+        except TimeoutError:
+            return
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    async def _call(self, command: str, headers: list[tuple[str, str]], wanted: str) -> StompFrame:
+        if self._writer is None:
+            raise ProbeError("it is not connected")
+        self._writer.write(encode_frame(command, headers, b"", V12))
+        await self._writer.drain()
+        while True:
+            frame = await self._next()
+            if frame.command == wanted:
+                return frame
+
+    async def _next(self) -> StompFrame:
+        if self._reader is None:
+            raise ProbeError("it is not connected")
+        frame = self._decoder.next_frame()
+        while frame is None:
+            chunk = await self._reader.read(_READ_BYTES)
+            if not chunk:
+                raise ProbeError("it has closed the connection")
+            frame = self._decoder.next_frame(chunk)
+        if frame.command == "ERROR":
+            raise ProbeError(f"it says: {frame.headers.get('message', '')[:_SHOWN_LETTERS]}")
+        return frame
+
+
+FAILURES: Final = (OSError, ProbeError, PeerError, TimeoutError)
+"""What a call of a probe may end with."""
