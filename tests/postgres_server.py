@@ -125,6 +125,12 @@ class PostgresServer:
     def url(self, schema: str) -> str:
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres?currentSchema={schema}"
 
+    @property
+    def pid(self) -> int:
+        """Of the server; its sessions are its children."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """As if the machine had been switched off: nothing is written any more."""
         self._end(signal.SIGQUIT)

@@ -143,6 +143,10 @@ MEANINGS = {
         "Two brokers on one shared directory: one is active; the backup takes over what a killed primary had "
         "confirmed, and makes way when the primary is back."
     ),
+    "HA-2": (
+        "The same on tables in PostgreSQL, fenced in each commit: a paused primary wakes up and confirms nothing more; "
+        "the database killed, slow, full or read-only holds up confirmations and loses none."
+    ),
     "BROKER-6": "`with delosmq.Broker() as broker:` in any Python process, several at once.",
 }
 """What the ids ask for, as far as it is served."""

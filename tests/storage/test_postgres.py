@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
 
@@ -14,7 +15,9 @@ from delosmq.model.message import ANYCAST, Message
 from delosmq.model.settings import BrokerSettings, DatabaseStoreSettings, JournalSettings, QueueSettings
 from delosmq.server.ticker import GateEvents
 from delosmq.sessions.outbox import Gate
+from delosmq.storage.activation import Role
 from delosmq.storage.journal.sync.syncer import wait_readable
+from delosmq.storage.postgres.activation import PostgresActivation
 from delosmq.storage.postgres.store import PostgresStore
 from tests.chance import tries
 from tests.engine.support import CountingRandom, ManualClock
@@ -170,6 +173,17 @@ def test_one_old_message_keeps_no_later_rows(
     (slot,) = again.broker.queues["dead"].pending.in_order()
     assert slot.message.body == b"letter"
     assert again.broker.queues["jobs"].message_count == 0
+
+
+def test_brokers_that_make_the_tables_at_once_both_find_them(postgres: PostgresServer) -> None:
+    for _ in range(tries(5)):
+        settings = postgres.settings(postgres.schema())
+        activations = [PostgresActivation(settings, Role.PRIMARY, node_id=NODE) for _ in range(4)]
+        with ThreadPoolExecutor(len(activations)) as threads:
+            attempts = list(threads.map(PostgresActivation.attempt, activations))
+        assert sorted(attempt.active for attempt in attempts) == [False, False, False, True]
+        for activation in activations:
+            activation.close()
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------

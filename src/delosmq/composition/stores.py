@@ -1,6 +1,9 @@
 """The store that a configuration asks for."""
 
 import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from delosmq.config.shared_configuration import configuration_digests
@@ -33,8 +36,6 @@ def open_store(
         ConfigurationError: another broker uses its directory, or is to; or what reaches its database is not installed.
         StorageError: its directory can't be made or read.
     """
-    if settings.database is not None:
-        return _open_database(settings, settings.database, logger)
     if not settings.journal.directory:
         return MemoryStore()
     if settings.ha_policy is not None and activation is None:
@@ -43,6 +44,8 @@ def open_store(
             f"broker '{settings.name}' shares its store, as <ha-policy> says, and an embedded broker waits for no "
             "other; start it with `delosmq run`, or remove <ha-policy>",
         )
+    if settings.database is not None:
+        return _open_database(settings, settings.database, logger, activation)
     if activation is not None and type(activation) is not DirectoryActivation:
         raise InvariantError("DMQ6036", f"a journal is opened with the lock of its directory, not with {activation!r}")
     return open_journal(
@@ -68,22 +71,55 @@ def open_activation(settings: BrokerSettings, lock_of: LockOf = open_unlocked) -
     policy = settings.ha_policy
     if policy is None:
         return None
+    role = Role.PRIMARY if isinstance(policy, PrimaryPolicy) else Role.BACKUP
+    makes_way = isinstance(policy, BackupPolicy) and policy.allow_failback
+    if settings.database is not None:
+        return _database_activation(settings, settings.database, role, makes_way=makes_way)
     return DirectoryActivation(
         Path(settings.journal.directory),
-        Role.PRIMARY if isinstance(policy, PrimaryPolicy) else Role.BACKUP,
-        makes_way=isinstance(policy, BackupPolicy) and policy.allow_failback,
+        role,
+        makes_way=makes_way,
         configuration=configuration_digests(settings),
         lock_of=lock_of,
     )
 
 
-def _open_database(settings: BrokerSettings, database: DatabaseStoreSettings, logger: logging.Logger) -> ServedStore:
-    try:
+def _open_database(
+    settings: BrokerSettings,
+    database: DatabaseStoreSettings,
+    logger: logging.Logger,
+    activation: Activation | None,
+) -> ServedStore:
+    with _with_psycopg():
+        from delosmq.storage.postgres.activation import PostgresActivation
         from delosmq.storage.postgres.store import PostgresStore
+    takeover = activation.takeover if type(activation) is PostgresActivation else None
+    if activation is not None and takeover is None:
+        raise InvariantError("DMQ6042", f"tables are opened by who has taken them over, not with {activation!r}")
+    return PostgresStore(database, settings.journal, logger=logger, takeover=takeover)
+
+
+def _database_activation(
+    settings: BrokerSettings, database: DatabaseStoreSettings, role: Role, *, makes_way: bool
+) -> Activation:
+    with _with_psycopg():
+        from delosmq.storage.postgres.activation import PostgresActivation
+    return PostgresActivation(
+        database,
+        role,
+        node_id=uuid.uuid4().bytes,
+        makes_way=makes_way,
+        configuration=configuration_digests(settings),
+    )
+
+
+@contextmanager
+def _with_psycopg() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise ConfigurationError(
             "DMQ6040",
             f"<database-store> needs psycopg, which can't be loaded ({error}); install it with "
             "`pip install 'delosmq[postgres]'`",
         ) from error
-    return PostgresStore(database, settings.journal, logger=logger)

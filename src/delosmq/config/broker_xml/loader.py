@@ -19,7 +19,7 @@ from delosmq.config.broker_xml.routers import read_connectors, read_routers
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
-from delosmq.config.findings import CONTRADICTION, MISSING, UNKNOWN_NAME, FindingKind, Findings
+from delosmq.config.findings import MISSING, UNKNOWN_NAME, FindingKind, Findings
 from delosmq.config.machine_memory import available_memory_bytes
 from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
@@ -219,14 +219,7 @@ class _Loader:
         if element is None:
             return None
         shares = "journal-directory" in self._found or database is not None
-        policy = read_ha_policy(self._reader, element, persistent=self._persistent(), shares=shares)
-        if policy is not None and database is not None:
-            sentence = (
-                "<ha-policy> with <database-store>: a broker does not wait for the tables of another one yet; remove "
-                "<ha-policy>, and start the second broker when the first has died"
-            )
-            self._reader.findings.add(CONTRADICTION, element.line, sentence)
-        return policy
+        return read_ha_policy(self._reader, element, persistent=self._persistent(), shares=shares)
 
     def _persistent(self) -> bool:
         return self._value("persistence-enabled", values.parse_boolean, True)

@@ -61,14 +61,14 @@ class DatabaseStoreSettings:
         written="jdbc-network-timeout",
     )
     lock_renew_period_ms: int = at_restart(
-        400,
+        300,
         "how often the lease is renewed (Artemis: 4000); less than half of jdbc-lock-expiration",
         at_least(50),
         unit="ms",
         written="jdbc-lock-renew-period",
     )
     lock_expiration_ms: int = at_restart(
-        1_500,
+        1_200,
         "how long after its last renewal another broker may take over (Artemis: 20000)",
         at_least(LEAST_LEASE_MS),
         unit="ms",

@@ -5,8 +5,7 @@ waits in the kernel without the interpreter lock; per commit it runs some lines 
 """
 
 import contextlib
-import os
-import platform
+import json
 import socket
 import threading
 import time
@@ -40,6 +39,7 @@ from delosmq.storage.postgres.failures import (
 from delosmq.storage.postgres.fencing import AGAIN, FENCED, Fencing
 from delosmq.storage.postgres.schema import prepare
 from delosmq.storage.postgres.tables import Tables
+from delosmq.storage.postgres.takeover import Takeover, holder_name, take_over
 
 PAUSE_S: Final = 0.1
 """Between attempts while the database is away; while its disk is full, ten times as much."""
@@ -102,25 +102,30 @@ class CommitThread:
     Args:
         node_id: of the broker, if the tables are new.
         wait_for_start_s: how long a database that can't be reached at first is tried.
-        patient: waits for the lease of another broker however long that has it; False refuses (DMQ3070) when it is
-            renewed while this one waits for its end.
+        takeover: what `PostgresActivation` has brought about, and will give up; without one this takes the tables over,
+            or refuses (DMQ3070) when another broker renews its lease.
     """
 
     def __init__(
-        self, settings: DatabaseStoreSettings, *, node_id: bytes, wait_for_start_s: float, patient: bool
+        self,
+        settings: DatabaseStoreSettings,
+        *,
+        node_id: bytes,
+        wait_for_start_s: float,
+        takeover: Takeover | None = None,
     ) -> None:
         self._settings = settings
         self._tables = Tables(settings)
         self._node_id = node_id
         self._wait_for_start_s = wait_for_start_s
-        self._patient = patient
+        self._takeover = takeover
         self._lease_s = settings.lock_expiration_ms / 1000
         self._renew_ns = settings.lock_renew_period_ms * 1_000_000
         self._renew_at_ns = 0
-        self._holder = f"{platform.node()}, process {os.getpid()}"
         self._connection: DatabaseConnection | None = None
         self._fencing: Fencing | None = None
         self._away = False
+        self._away_state = ""
         self._full = False
         self._garbage: deque[tuple[str, int]] = deque()
         self._stop = threading.Event()
@@ -190,37 +195,33 @@ class CommitThread:
             try:
                 connection = self._connection = DatabaseConnection(self._settings, self._stop)
                 prepare(self._tables, connection, self._node_id)
-                self._take_over(connection)
+                self._hold(connection, self._takeover or self._take_over(connection))
             except DatabaseError as error:
                 self._disconnect()
-                if error.state in _MADE_MEANWHILE:
-                    self._pause(PAUSE_S)
-                elif not passes(error) or (time.monotonic() > deadline and not self._patient):
+                if not passes(error) or time.monotonic() > deadline:
                     raise start_failure(error, self._settings) from error
                 else:
                     self._report_away(error)
                     self._pause(PAUSE_S)
         self._report_back()
 
-    def _take_over(self, connection: DatabaseConnection) -> None:
+    def _take_over(self, connection: DatabaseConnection) -> Takeover:
         seen: set[bytes | None] = set()
+        record = json.dumps({"name": holder_name()})
         while True:
-            asked = time.monotonic_ns()
-            rows = connection.run(self._tables.take_over, self._lease_s, self._holder)
-            if rows:
-                epoch, last_batch, node_id = rows[0]
-                self._fencing = Fencing(
-                    whole(epoch), whole(last_batch), expiration_ns=int(self._lease_s * 1e9), asked_ns=asked
-                )
-                self._renew_at_ns = asked + self._renew_ns
-                self._garbage = deque(self._stray(connection))
-                self._report(Held(whole(last_batch), node_id or b"", whole(epoch)))
-                return
+            takeover = take_over(connection, self._tables, self._settings, record)
+            if takeover is not None:
+                return takeover
             holder, left_ms, until = connection.run(self._tables.holder)[0]
             seen.add(until)
-            if len(seen) > RENEWALS_OF_THE_DEAD + 1 and not self._patient:
+            if len(seen) > RENEWALS_OF_THE_DEAD + 1:
                 raise in_use(self._settings, (holder or b"").decode("utf-8", "replace"))
             self._pause(min(LOOK_EVERY_S, whole(left_ms) / 1000 + 0.001))
+
+    def _hold(self, connection: DatabaseConnection, takeover: Takeover) -> None:
+        self._garbage = deque(self._stray(connection))
+        fencing = self._fencing = takeover.fencing
+        self._report(Held(fencing.last_batch, takeover.node_id, fencing.epoch))
 
     def _stray(self, connection: DatabaseConnection) -> list[tuple[str, int]]:
         pairs = zip(self._tables.sweeps, self._tables.stray, strict=True)
@@ -352,6 +353,8 @@ class CommitThread:
 
     def _give_up(self) -> None:
         fencing = self._held()
+        if self._takeover is not None:
+            return
         with contextlib.suppress(DatabaseError):  # it ends by itself
             self._connected().run(self._tables.give_up, fencing.epoch, fencing.last_batch)
         fencing.end()
@@ -407,8 +410,9 @@ class CommitThread:
 
     def _report_away(self, error: DatabaseError) -> None:
         full = error.state == DISK_FULL
-        if not self._away or full != self._full:
+        if not self._away or error.state != self._away_state:
             self._away = True
+            self._away_state = error.state
             self._full = full
             self._report(Away(f"{where(self._settings)} does not commit ({error.sentence})", full))
 
@@ -416,7 +420,3 @@ class CommitThread:
         if self._away:
             self._away = self._full = False
             self._report(Back())
-
-
-# Two brokers made the tables at once: the other one's are there now.
-_MADE_MEANWHILE: Final = ("42P07", "23505", "42710")

@@ -7,10 +7,12 @@ from delosmq.storage.postgres.connection import DatabaseConnection, DatabaseErro
 from delosmq.storage.postgres.tables import Tables
 
 FORMAT: Final = 1
+MADE_MEANWHILE: Final = ("42P07", "23505", "42710")
+"""Two brokers made the tables at once."""
 STATE_ROW: Final = 0
 _COLUMNS: Final = {
     "instance": "one:boolean format:integer node_id:bytea epoch:bigint holder:text last_batch:bigint "
-    "lease_until:timestamp with time zone",
+    "lease_until:timestamp with time zone pair_state:text pair_record:text",
     "bindings": "segment:bigint base:bigint state:bytea",
     "messages": "segment:bigint first_batch:bigint last_batch:bigint stored:integer body_end:bigint "
     "accounts:bytea records:bytea",
@@ -29,7 +31,12 @@ def prepare(tables: Tables, connection: DatabaseConnection, node_id: bytes) -> N
     _check_server(connection)
     found = {table: _columns_of(connection, name) for table, name in names.items()}
     if not any(found.values()):
-        connection.run_text(_creation(names, node_id))
+        try:
+            connection.run_text(_creation(names, node_id))
+        except DatabaseError as error:
+            if error.state not in MADE_MEANWHILE:
+                raise
+            prepare(tables, connection, node_id)  # the other broker's are there now
         return
     for table, columns in found.items():
         if columns != _COLUMNS[table]:
@@ -74,7 +81,8 @@ def _creation(names: dict[str, str], node_id: bytes) -> str:
     return f"""
         CREATE TABLE {names["instance"]} (one boolean PRIMARY KEY CHECK (one), format integer NOT NULL,
             node_id bytea NOT NULL, epoch bigint NOT NULL, holder text NOT NULL, last_batch bigint NOT NULL,
-            lease_until timestamptz NOT NULL) WITH (fillfactor = 10);
+            lease_until timestamptz NOT NULL, pair_state text NOT NULL, pair_record text NOT NULL)
+            WITH (fillfactor = 10);
         CREATE TABLE {names["bindings"]} (segment bigint PRIMARY KEY, base bigint NOT NULL, state bytea);
         CREATE TABLE {names["messages"]} (segment bigint, first_batch bigint, last_batch bigint NOT NULL,
             stored integer NOT NULL, body_end bigint NOT NULL, accounts bytea NOT NULL, records bytea NOT NULL,
@@ -85,7 +93,7 @@ def _creation(names: dict[str, str], node_id: bytes) -> str:
         ALTER TABLE {names["bodies"]} ALTER COLUMN content SET STORAGE EXTERNAL;
         INSERT INTO {names["bindings"]} VALUES ({STATE_ROW}, 0, NULL);
         INSERT INTO {names["instance"]}
-            VALUES (true, {FORMAT}, '\\x{node_id.hex()}', 0, '', 0, '-infinity')"""
+            VALUES (true, {FORMAT}, '\\x{node_id.hex()}', 0, '', 0, 'epoch', 'N', '{{}}')"""
 
 
 def _columns_of(connection: DatabaseConnection, table: str) -> str:

@@ -24,6 +24,7 @@ from delosmq.storage.postgres.commit_thread import Away, Back, Committed, Commit
 from delosmq.storage.postgres.failures import where
 from delosmq.storage.postgres.open_group import OpenGroup
 from delosmq.storage.postgres.stored_rows import StoredRows
+from delosmq.storage.postgres.takeover import Takeover
 
 MOST_SEGMENT_BYTES: Final = 16 * 1024 * 1024
 """Of rows that are deleted together. The journal's segments are larger, as each is a file to make."""
@@ -41,7 +42,7 @@ class PostgresStore(ServedStore):
         journal: sizes and the rules of compaction are the journal's.
         node_id: of the broker, for tables that are made now; None makes one.
         wait_for_start_s: how long a database that can't be reached is tried at first.
-        patient: wait for the lease that another broker has, as a backup does.
+        takeover: that the broker's activation has brought about; without one the store takes the tables over.
 
     Attributes:
         node_id: as the tables have it, once they are held.
@@ -54,7 +55,7 @@ class PostgresStore(ServedStore):
         *,
         node_id: bytes | None = None,
         wait_for_start_s: float = WAIT_FOR_START_S,
-        patient: bool = False,
+        takeover: Takeover | None = None,
         logger: logging.Logger | None = None,
     ) -> None:
         self._settings = settings
@@ -63,7 +64,9 @@ class PostgresStore(ServedStore):
         self.node_id = node_id or uuid.uuid4().bytes
         self._opened = OpenGroup(min(journal.file_size_bytes, MOST_SEGMENT_BYTES))
         self._rows = StoredRows(settings)
-        self._thread = CommitThread(settings, node_id=self.node_id, wait_for_start_s=wait_for_start_s, patient=patient)
+        self._thread = CommitThread(
+            settings, node_id=self.node_id, wait_for_start_s=wait_for_start_s, takeover=takeover
+        )
         self._events: StoreEvents | None = None
         self._held: Held | None = None
         self._failure: BrokerError | None = None

@@ -2,7 +2,7 @@
 
 | default name | rows |
 |---|---|
-| NODE_MANAGER_STORE | one: format, node id, and the lease: epoch, holder, last batch, end of the lease |
+| NODE_MANAGER_STORE | one: format, node id; the lease: epoch, holder, last batch, its end; the state of a pair |
 | BINDINGS | segment 0: the engine's state; then one for each segment that counts |
 | MESSAGES | one for each commit (and segment): the records of its batches, without bodies |
 | LARGE_MESSAGES | the bodies of a segment, a stream of bytes cut at each commit and after each MiB |
@@ -44,9 +44,16 @@ _COMMIT_WITH_SEGMENTS: Final = """, records AS (INSERT INTO {messages}
     state AS (UPDATE {bindings} SET base = $18::bigint, state = $19::bytea
         WHERE segment = 0 AND $18::bigint IS NOT NULL AND EXISTS (SELECT FROM held))
     SELECT count(*) FROM held"""
+# lease in s, holder, record of the pair, epoch and state that it must have or null
 _TAKE_OVER: Final = """
-    UPDATE {instance} SET epoch = epoch + 1, holder = $2::text, lease_until = {lease}
-    WHERE lease_until < clock_timestamp() RETURNING epoch, last_batch, node_id"""
+    UPDATE {instance} SET epoch = epoch + 1, holder = $2::text, pair_state = 'L', pair_record = $3::text,
+        lease_until = {lease}
+    WHERE lease_until < clock_timestamp()
+        AND ($4::bigint IS NULL OR (epoch = $4::bigint AND pair_state = $5::text))
+    RETURNING epoch, last_batch, node_id"""
+_PAIR: Final = """
+    SELECT epoch, pair_state, pair_record,
+        ceil(greatest(0, extract(epoch FROM lease_until - clock_timestamp())) * 1000)::bigint FROM {instance}"""
 _HOLDER: Final = """
     SELECT holder, ceil(greatest(0, extract(epoch FROM lease_until - clock_timestamp())) * 1000)::bigint,
         extract(epoch FROM lease_until)::text FROM {instance}"""
@@ -94,7 +101,14 @@ class Tables:
         self.holder = statement("holder", _HOLDER)
         self.give_up = statement(
             "give_up",
-            "UPDATE {instance} SET lease_until = '-infinity' WHERE epoch = $1 AND last_batch = $2 RETURNING 1",
+            "UPDATE {instance} SET lease_until = 'epoch' WHERE epoch = $1 AND last_batch = $2 RETURNING 1",
+        )
+        self.pair = statement("pair", _PAIR)
+        # Of a backup that is to make way, and at its end.
+        self.say = statement("say", "UPDATE {instance} SET pair_state = $1::text WHERE epoch = $2")
+        self.give_up_as = statement(
+            "give_up_as",
+            "UPDATE {instance} SET pair_state = $1::text, lease_until = 'epoch' WHERE epoch = $2",
         )
         self.state = statement("state", "SELECT base, state FROM {bindings} WHERE segment = 0")
         self.segments = statement("segments", "SELECT segment, base FROM {bindings} WHERE segment > 0 ORDER BY segment")

@@ -1,0 +1,286 @@
+"""The store in PostgreSQL while something is wrong: a database that is slow, full, read-only, restarted, or answers too
+late; a connection cut in a commit."""
+
+# HA-2
+
+import contextlib
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from delosmq.model.errors import StorageError
+from delosmq.model.ids import Position
+from delosmq.model.settings import DatabaseStoreSettings, JournalSettings
+from delosmq.storage.journal.sync.syncer import wait_readable
+from delosmq.storage.postgres.store import PostgresStore
+from tests.postgres_server import PostgresServer
+from tests.storage.support import NODE, Kept, Listener, note, store_message
+
+TURNS = 600
+TURN_S = 0.1
+
+
+@pytest.fixture
+def settings(postgres: PostgresServer) -> DatabaseStoreSettings:
+    return postgres.settings(postgres.schema())
+
+
+class Held:
+    """A store that holds its tables, and what it reports."""
+
+    def __init__(self, settings: DatabaseStoreSettings) -> None:
+        self.listener = Listener()
+        self.store = PostgresStore(settings, JournalSettings(file_size_bytes=64 * 1024), node_id=NODE)
+        self.store.attach(self.listener, self.listener.source)
+        self.store.recover(Kept())
+
+    def send(self, position: int) -> None:
+        batch, _ = store_message(position, b"body %d" % position)
+        self.store.append(batch)
+        self.store.flush()
+
+    def until(self, what: Callable[[], bool]) -> None:
+        for _ in range(TURNS):
+            self.store.on_readable()
+            if what():
+                return
+            wait_readable(self.store.fileno(), TURN_S)
+        raise AssertionError("it did not come about")
+
+
+@pytest.fixture
+def hold() -> Iterator[Callable[[DatabaseStoreSettings], Held]]:
+    made: list[Held] = []
+
+    def make(settings: DatabaseStoreSettings) -> Held:
+        made.append(Held(settings))
+        return made[-1]
+
+    yield make
+    for held in made:
+        with contextlib.suppress(StorageError):
+            held.store.close(10)
+
+
+Hold = Callable[[DatabaseStoreSettings], Held]
+
+
+def schema_of(settings: DatabaseStoreSettings) -> str:
+    return dict(settings.options)["options"].rpartition("=")[2]
+
+
+def bodies(settings: DatabaseStoreSettings, hold: Hold) -> int:
+    """How many messages the next life finds."""
+    store = PostgresStore(settings, JournalSettings(file_size_bytes=64 * 1024), node_id=NODE)
+    kept = Kept()
+    listener = Listener()
+    store.attach(listener, listener.source)
+    store.recover(kept)
+    found = store.read_in_order(kept.homes)
+    store.close(10)
+    assert len(set(found)) == len(found)
+    return len(found)
+
+
+def test_a_slow_database_confirms_later_and_meanwhile_nothing_leaves(
+    postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
+) -> None:
+    held = hold(settings)
+    with postgres.admin() as connection, connection.transaction():
+        connection.execute(f"SELECT * FROM {schema_of(settings)}.node_manager_store FOR UPDATE")
+        assert held.store.may_leave()
+        held.send(1)
+        held.until(lambda: not held.store.may_leave())
+        assert held.listener.synced == []
+    held.until(lambda: held.listener.synced == [1] and held.store.may_leave())
+    assert held.listener.failures == []
+
+
+def test_a_lease_that_lapsed_without_a_commit_is_renewed_and_told(
+    postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
+) -> None:
+    held = hold(settings)
+    with postgres.admin() as connection, connection.transaction():
+        connection.execute(f"SELECT * FROM {schema_of(settings)}.node_manager_store FOR UPDATE")
+        held.until(lambda: not held.store.may_leave())
+        held.store.on_readable()
+    wait_readable(held.store.fileno(), 60)
+    assert held.store.may_leave(), "the loop is woken once it may go on"
+
+
+def test_a_full_disk_takes_no_messages_and_passes(
+    postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
+) -> None:
+    held = hold(settings)
+    schema = schema_of(settings)
+    with postgres.admin() as connection:
+        connection.execute(
+            f"CREATE FUNCTION {schema}.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$"
+        )
+        connection.execute(
+            f"CREATE TRIGGER no_room BEFORE INSERT ON {schema}.large_messages FOR EACH ROW EXECUTE FUNCTION "
+            f"{schema}.no_room()"
+        )
+        held.send(1)
+        held.until(lambda: held.listener.full == [True])
+        assert held.listener.space == [True]
+        assert not held.store.takes(1)
+        held.store.append(note(2))  # an acknowledgement is taken
+        assert held.store.may_leave(), "the lease is renewed all the same"
+        connection.execute(f"DROP TRIGGER no_room ON {schema}.large_messages")
+    held.until(lambda: held.listener.space == [True, False])
+    held.store.wait_synced(Position(2), 30)
+    assert held.listener.failures == []
+
+
+def test_a_database_that_takes_reads_only_for_a_while_is_waited_for(own_postgres: PostgresServer, hold: Hold) -> None:
+    held = hold(own_postgres.settings(own_postgres.schema()))
+    with own_postgres.admin() as connection:
+        connection.execute("ALTER ROLE broker SET default_transaction_read_only = on")
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'broker'")
+        held.send(1)
+        held.until(lambda: "read-only" in held.store.trouble())
+        assert held.listener.synced == []
+        connection.execute("ALTER ROLE broker RESET default_transaction_read_only")
+    held.until(lambda: held.listener.synced == [1])
+    held.until(lambda: held.store.trouble() == "")
+
+
+def test_a_killed_database_is_waited_for_and_its_holder_goes_on(own_postgres: PostgresServer, hold: Hold) -> None:
+    settings = own_postgres.settings(own_postgres.schema())
+    held = hold(settings)
+    held.send(1)
+    held.store.wait_synced(Position(1), 30)
+    own_postgres.kill()
+    held.send(2)
+    held.until(lambda: not held.store.may_leave())
+    assert held.listener.synced == [1]
+    own_postgres.start()
+    held.until(lambda: held.listener.synced == [1, 2] and held.store.may_leave())
+    held.store.close(10)
+    assert bodies(settings, hold) == 2
+
+
+def test_what_waits_for_the_database_is_bounded(own_postgres: PostgresServer, hold: Hold) -> None:
+    held = hold(own_postgres.settings(own_postgres.schema()))
+    own_postgres.kill()
+    position = 1
+    while held.listener.space == []:
+        batch, _ = store_message(position, bytes(1024 * 1024))
+        held.store.append(batch)
+        held.store.flush()
+        position += 1
+        assert position < 100
+    assert not held.store.takes(1)
+    own_postgres.start()
+    held.until(lambda: held.listener.space == [True, False])
+    held.store.wait_synced(Position(position - 1), 60)
+
+
+class Proxy:
+    """A way to the database that loses answers: what is asked gets there."""
+
+    def __init__(self, port: int) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._target = port
+        self._cut = threading.Event()
+        self.lost = threading.Event()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def cut_next_answer(self) -> None:
+        self.lost.clear()
+        self._cut.set()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._listening.close()
+
+    def _run(self) -> None:
+        pairs: dict[socket.socket, socket.socket] = {}
+        clients: set[socket.socket] = set()
+        while not self._ended.is_set():
+            ready, _, _ = select.select([self._listening, *pairs], [], [], 0.05)
+            for one in ready:
+                if one is self._listening:
+                    client, server = one.accept()[0], socket.create_connection(("127.0.0.1", self._target))
+                    pairs[client], pairs[server] = server, client
+                    clients.add(client)
+                elif one in pairs and not self._pass_on(one, pairs[one], from_server=one not in clients):
+                    other = pairs.pop(one)
+                    pairs.pop(other)
+                    clients -= {one, other}
+                    one.close()
+                    other.close()
+        for one in pairs:
+            one.close()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket, *, from_server: bool) -> bool:
+        try:
+            content = one.recv(65_536)
+            if from_server and content and self._cut.is_set():
+                self._cut.clear()
+                self.lost.set()
+                return False
+            other.sendall(content)
+        except OSError:
+            return False
+        return bool(content)
+
+
+def test_a_commit_whose_answer_is_lost_counts_once(
+    postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
+) -> None:
+    proxy = Proxy(postgres.port)
+    options = tuple({**dict(settings.options), "port": str(proxy.port)}.items())
+    through = DatabaseStoreSettings(
+        settings.url, options, settings.user, settings.password, lock_renew_period_ms=60_000, lock_expiration_ms=600_000
+    )
+    held = hold(through)
+    for position in range(1, 11):
+        proxy.cut_next_answer()
+        held.send(position)
+        held.until(lambda: held.listener.synced[-1:] == [position])  # noqa: B023 -- called before the next turn
+        assert proxy.lost.is_set()
+    held.store.close(10)
+    proxy.close()
+    assert bodies(settings, hold) == 10
+
+
+def test_a_session_that_ends_before_its_commit_sends_it_again(
+    postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
+) -> None:
+    held = hold(settings)
+    with postgres.admin() as connection:
+        with connection.transaction():
+            connection.execute(f"SELECT * FROM {schema_of(settings)}.node_manager_store FOR UPDATE")
+            held.send(1)
+            while True:
+                waiting = connection.execute(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'broker' "
+                    "AND wait_event_type = 'Lock'"
+                ).fetchone()
+                if waiting is not None and waiting[0]:
+                    break
+    held.until(lambda: held.listener.synced == [1])
+    held.store.close(10)
+    assert bodies(settings, hold) == 1
+
+
+def test_a_taken_table_stops_the_store_with_a_sentence(
+    postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
+) -> None:
+    held = hold(settings)
+    with postgres.admin() as connection:
+        connection.execute(f"DROP TABLE {schema_of(settings)}.large_messages")
+    held.send(1)
+    held.until(lambda: bool(held.listener.failures))
+    assert str(held.listener.failures[0]).startswith("DMQ3072: ")
+    assert held.listener.synced == []
