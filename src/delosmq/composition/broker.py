@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from delosmq.composition.activation_watch import ActivationWatch
 from delosmq.composition.connection_routing import ConnectionRouting
+from delosmq.composition.discovery_groups import DiscoveryGroups
 from delosmq.composition.event_logs import DroppedLog, IdCacheLog
 from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
@@ -166,6 +167,7 @@ class ComposedBroker(Host, LocalBroker):
             self.broker, self, self.gate, access=self.access, conversions=self.conversions, logger=logger
         )
         self.routing = ConnectionRouting(settings, self.clock, self.random)
+        self.discovery = DiscoveryGroups(settings, self.clock, logger)
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._passing_node_id = secrets.token_bytes(_NODE_ID_BYTES)
@@ -258,9 +260,11 @@ class ComposedBroker(Host, LocalBroker):
             self._http_socket = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
         if self._http_socket is not None:
             parts.http_port = self._http_socket.getsockname()[1]
+        self.discovery.listen(self.node_id())
         self._watch_activation()
         self._ticker.start()
         await self._server.start()
+        self.discovery.announce(self.node_id())
         self._look_at_leases_later(loop)
         for listener in self._server.listeners:
             acceptor = listener.acceptor
@@ -434,6 +438,7 @@ class ComposedBroker(Host, LocalBroker):
             StorageError: not everything could be synced.
         """
         self._draining = True
+        self.discovery.close()
         await self.routing.close()
         if self._lease_timer is not None:
             self._lease_timer.cancel()

@@ -109,7 +109,11 @@ def chosen_settings(config: Path | str | None, settings: BrokerSettings | None) 
     for notice in loaded.notices:
         logging.getLogger("delosmq").warning(notice)
     return replace(
-        loaded.settings, security_settings=loaded.settings.security_settings or default_settings().security_settings
+        loaded.settings,
+        security_settings=loaded.settings.security_settings or default_settings().security_settings,
+        # A broker on loopback and free ports is none of those that the file's network looks for.
+        broadcast_groups=(),
+        discovery_groups=(),
     )
 
 

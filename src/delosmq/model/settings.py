@@ -11,6 +11,8 @@ from delosmq.model.declared.acceptor import AcceptorSettings as AcceptorSettings
 from delosmq.model.declared.acceptor import TlsSettings as TlsSettings
 from delosmq.model.declared.address import AddressSettings as AddressSettings
 from delosmq.model.declared.database_store import DatabaseStoreSettings as DatabaseStoreSettings
+from delosmq.model.declared.discovery import BroadcastGroupSettings as BroadcastGroupSettings
+from delosmq.model.declared.discovery import DiscoveryGroupSettings as DiscoveryGroupSettings
 from delosmq.model.declared.queue import LAST_VALUE_NAME as LAST_VALUE_NAME
 from delosmq.model.declared.queue import QueueSettings as QueueSettings
 from delosmq.model.declared.router import ConnectionRouterSettings as ConnectionRouterSettings
@@ -244,6 +246,8 @@ class BrokerSettings:
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
     diverts: tuple[DivertSettings, ...] = ()
     connection_routers: tuple[ConnectionRouterSettings, ...] = ()
+    broadcast_groups: tuple[BroadcastGroupSettings, ...] = ()
+    discovery_groups: tuple[DiscoveryGroupSettings, ...] = ()
     acceptors: tuple[AcceptorSettings, ...] = ()
     addresses: tuple[AddressDefinition, ...] = ()
     queues: tuple[QueueSettings, ...] = ()

@@ -10,6 +10,7 @@ from delosmq.config.broker_xml.acceptors import read_acceptors
 from delosmq.config.broker_xml.address_settings import read_address_settings
 from delosmq.config.broker_xml.addresses import read_addresses
 from delosmq.config.broker_xml.catalog.core import CORE
+from delosmq.config.broker_xml.cluster.discovery import read_broadcast_groups, read_discovery_groups
 from delosmq.config.broker_xml.database_store import read_store
 from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
@@ -175,6 +176,7 @@ class _Loader:
             if "addresses" in found
             else ([], [])
         )
+        broadcasts, discoveries = found.get("broadcast-groups"), found.get("discovery-groups")
         diverts = read_diverts(reader, found["diverts"], syntax, self._check_selector) if "diverts" in found else []
         security_settings = (
             read_security_settings(reader, found["security-settings"], syntax) if "security-settings" in found else []
@@ -189,6 +191,8 @@ class _Loader:
             wildcards=syntax,
             diverts=tuple(diverts),
             connection_routers=tuple(routers),
+            broadcast_groups=() if broadcasts is None else read_broadcast_groups(reader, broadcasts, connectors),
+            discovery_groups=() if discoveries is None else read_discovery_groups(reader, discoveries),
             acceptors=tuple(acceptors),
             addresses=tuple(addresses),
             queues=tuple(queues),

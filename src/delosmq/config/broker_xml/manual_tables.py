@@ -23,6 +23,12 @@ from delosmq.config.broker_xml.catalog.addresses import (
 )
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.catalog.database_store import DATABASE_STORE, STORE
+from delosmq.config.broker_xml.catalog.discovery import (
+    BROADCAST_GROUP,
+    BROADCAST_GROUPS,
+    DISCOVERY_GROUP,
+    DISCOVERY_GROUPS,
+)
 from delosmq.config.broker_xml.catalog.ha_policy import BACKUP, HA_POLICY, PRIMARY, PRIMARY_ONLY, SHARED_STORE
 from delosmq.config.broker_xml.catalog.routers import (
     CONNECTION_ROUTER,
@@ -54,6 +60,10 @@ _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<connectors>`", CONNECTORS),
     ("`<connector>`", CONNECTOR),
     ("Options of a connector's URL", CONNECTOR_OPTIONS),
+    ("`<broadcast-groups>`", BROADCAST_GROUPS),
+    ("`<broadcast-group>`", BROADCAST_GROUP),
+    ("`<discovery-groups>`", DISCOVERY_GROUPS),
+    ("`<discovery-group>`", DISCOVERY_GROUP),
     ("`<addresses>`", ADDRESSES),
     ("`<address>`", ADDRESS),
     ("`<anycast>` and `<multicast>`", QUEUES),

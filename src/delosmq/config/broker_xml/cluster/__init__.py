@@ -1,0 +1,1 @@
+"""Readers of what brokers have to do with each other."""
