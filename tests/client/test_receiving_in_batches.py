@@ -133,6 +133,42 @@ def test_what_was_not_received_goes_back_as_if_it_had_never_been_seen(
     other.close()
 
 
+@pytest.mark.parametrize("what", ["consumer", "session", "connection"])
+def test_what_is_received_until_another_thread_closes_is_acknowledged(
+    connection: ClientConnection, counting: tuple[Counting, AsyncConnection], name: str, what: str
+) -> None:
+    sent = fill(connection, name, 40)
+    thread, inner = counting
+    session_inner = thread.run(inner.create_session())
+    session = ClientSession(thread, session_inner, inner)
+    consumer_inner = thread.run(session_inner.create_consumer(name))
+    consumer = MessageConsumer(thread, consumer_inner, session)
+    session.create_temporary_queue()  # the broker's answer comes behind the messages
+    thread.call(inner.start)
+    closes, received = threading.Event(), threading.Event()
+
+    async def close() -> None:
+        closes.set()
+        assert received.wait(WAIT_S)  # the loop does nothing meanwhile
+        await {"consumer": consumer_inner.close, "session": session_inner.close, "connection": inner.close}[what]()
+
+    assert texts(consumer, 1) == sent[:1]
+    closer = threading.Thread(target=lambda: thread.run(close()))
+    closer.start()
+    assert closes.wait(WAIT_S)
+    try:
+        assert texts(consumer, 19) == sent[1:20]
+    finally:
+        received.set()
+        closer.join()
+    with connection.create_session() as next_session:
+        receiver = next_session.create_consumer(name)
+        rest = [receiver.receive(WAIT_S) for _ in range(20)]
+        assert [(one.text, one.delivery_count) for one in rest if one] == [(text, 1) for text in sent[20:]]
+        assert receiver.receive(0) is None
+    session.close()
+
+
 @MODES
 def test_nothing_is_delivered_between_stop_and_start(
     connection: ClientConnection, open_session: OpenSession, name: str, mode: AckMode

@@ -43,6 +43,11 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
     def closed(self) -> bool:
         return self._machine.closed
 
+    def set_count_received(self, function: Callable[[], None]) -> None:
+        """Sets what has the machine hear of all that another thread has done, before it tells apart what was received
+        and what was not."""
+        self._machine.count_received = function
+
     def check(self) -> None:
         self.check_caller()
         self.check_open()

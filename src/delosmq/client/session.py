@@ -55,6 +55,7 @@ class ClientSession(Closeable):
         self.done = OrderedCalls(thread)
         inner.thread_safe = self._thread_safe()
         inner.counts_callers = False  # as this does
+        inner.set_count_received(self.done.work_off)
 
     def _thread_safe(self) -> Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]]:
         thread, done = self._thread, self.done

@@ -6,14 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
+from delosmq.model.errors import TMSUCCESS
+from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy, RedeliveryPolicy
-from delosmq.sessions.openwire.client.session import OpenWireClientSession
+from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
 from delosmq.wire.openwire.commands import ConsumerControl, RemoveInfo
-from tests.sessions.openwire_client.test_machine import Wire
+from delosmq.wire.openwire.structures import XATransactionId
+from tests.sessions.openwire_client.support import OPTIONS
+from tests.sessions.openwire_client.test_machine import QUEUE, Wire
 from tests.sessions.openwire_client.test_reconnecting import cut, resumed
 
 QUIET = ClientOptions(watch_topic_advisories=False)
+AT_ONCE = ClientOptions(watch_topic_advisories=False, redelivery_policy=RedeliveryPolicy(initial_redelivery_delay_ms=0))
 
 
 def hand_over(consumer: OpenWireConsumer) -> None:
@@ -31,6 +36,16 @@ def receive(consumer: OpenWireConsumer, count: int = 1) -> None:
     """As the other thread, and then the loop."""
     for _ in range(count):
         consumer.consumed(consumer.handed_over.popleft())
+
+
+def counting(consumer: OpenWireConsumer, received: list[Delivery]) -> Callable[[], None]:
+    """Counts what the other thread has received, once."""
+
+    def count() -> None:
+        while received:
+            consumer.consumed(received.pop(0))
+
+    return count
 
 
 def waiting(consumer: OpenWireConsumer) -> list[int]:
@@ -207,6 +222,45 @@ def test_what_was_handed_over_comes_again_after_a_break_and_is_no_duplicate(mode
     assert wire.acks() == (["POISON 1-1"] if known else [])
     hand_over(consumer)
     assert numbers(consumer) == ([2, 3] if known else [1, 2, 3])
+
+
+@pytest.mark.parametrize("mode", AckMode)
+def test_what_was_received_before_a_break_counts_before_it(mode: AckMode) -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, consumer = wire.consumer(mode)
+    wire.dispatch(consumer, 3)
+    hand_over(consumer)
+    taken = [consumer.handed_over.popleft() for _ in range(2)]
+    session.count_received = counting(consumer, taken)
+    wire.take()
+    cut(wire)
+    assert consumer.last_delivered_sequence == 2
+    assert taken == []
+
+
+@pytest.mark.parametrize("ends", ["end", "rollback"])
+def test_a_branch_has_what_was_received_in_it_and_not_what_was_handed_over(ends: str) -> None:
+    wire = Wire(AT_ONCE)
+    session = wire.machine.create_session(AckMode.TRANSACTED, xa=True)
+    resource = session.xa
+    assert resource is not None
+    consumer, _ = session.add_consumer(ConsumerWish(QUEUE, OPTIONS))
+    branch = XATransactionId(7, b"g", b"q")
+    resource.start(branch)
+    wire.dispatch(consumer, 2)
+    hand_over(consumer)
+    taken = [consumer.handed_over.popleft()]
+    hand_over(consumer)
+    session.count_received = counting(consumer, taken)
+    wire.take()
+    if ends == "end":
+        resource.end(branch, TMSUCCESS)
+    else:
+        resource.rollback(branch)
+    assert numbers(consumer) == []
+    assert wire.acks() == ["STANDARD 1-1"]
+    resource.start(XATransactionId(8, b"g", b"q"))
+    assert waiting(consumer) == ([2] if ends == "end" else [1, 2])
 
 
 def test_what_the_other_thread_took_and_did_not_get_comes_before_the_rest() -> None:

@@ -19,6 +19,7 @@ class OrderedCalls:
     def __init__(self, thread: LoopThread) -> None:
         self._functions: deque[Callable[[], object]] = deque()
         self._early: list[Callable[[], object]] = []
+        self._working = False
         self._wake_up = WakeUp(thread.soon, self.work_off)
         self.put: Callable[[Callable[[], object]], None] = self._functions.append
         self.ask = self._wake_up.ask
@@ -34,6 +35,9 @@ class OrderedCalls:
     def work_off(self) -> None:
         """In the loop. One that fails leaves the others their turn: what is asked for later counts on them."""
         functions, early = self._functions, self._early
+        if self._working:
+            return  # one of them has led here
+        self._working = True
         for _ in range(len(functions)):
             try:
                 if functions[0]() is NOT_YET:
@@ -44,5 +48,6 @@ class OrderedCalls:
             functions.popleft()
         functions.extendleft(reversed(early))
         early.clear()
+        self._working = False
         if functions:
             self._wake_up.ask()

@@ -22,12 +22,7 @@ from delosmq.sessions.openwire.client.encoder import CommandEncoder
 from delosmq.sessions.openwire.client.handshake import ClientIdentity, login, offer
 from delosmq.sessions.openwire.client.inactivity import ClientInactivity
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
-from delosmq.sessions.openwire.client.ports import (
-    ClientEvents,
-    CommandSender,
-    PendingRequest,
-    finished,
-)
+from delosmq.sessions.openwire.client.ports import ClientEvents, CommandSender, PendingRequest, finished
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.spare import OpenWireSpare
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
@@ -465,6 +460,8 @@ class OpenWireClient(CommandSender):
         """Ends it in order. `ended` follows, when the broker has answered or `close_timeout_ms` has passed."""
         if self.state in (CLOSING, ENDED):
             return finished(_END)
+        for session in self.sessions.values():
+            session.end_batches()
         connected = self.state == OPEN
         self.state = CLOSING
         self.running = False

@@ -4,7 +4,7 @@ Source: ActiveMQMessageConsumer of the Java client.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from delosmq.model.errors import PeerError
@@ -31,6 +31,7 @@ class OpenWireConsumer(ConsumerAcks):
         ends: how often the broker had nothing to give: to a pull, or at the end of a browse.
         closing: nothing is delivered any more, and the consumer ends with the transaction.
         handed_over: what is reserved for another thread, which takes it from the left, one by one; oldest first.
+        count_received: calls `consumed` for what the other thread has received and the machine has not heard of.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class OpenWireConsumer(ConsumerAcks):
         self.ends: int = 0
         self.closing: bool = False
         self.handed_over: deque[Delivery] = deque()
+        self.count_received: Callable[[], None] = no_other_thread
         self._waiting: deque[Delivery] = deque()
         self._held: int = 0
         self._pulled: bool = False
@@ -96,7 +98,7 @@ class OpenWireConsumer(ConsumerAcks):
 
     def interrupt(self) -> None:
         """The connection is broken and will be made again: all that is not acknowledged comes again."""
-        self.take_back()
+        self.end_batch()
         self._forget(self._waiting)
         self._forget(self.delivered)
         if self.comes_again:
@@ -195,8 +197,8 @@ class OpenWireConsumer(ConsumerAcks):
         """Lets another thread take what was reserved, and what the application would be given after it."""
         handed_over = self.handed_over
         handed_over.append(delivery)
-        if type(self._transaction) is not LocalTransaction:
-            return  # in a distributed one a message belongs to the branch that is worked in when it is received
+        if not self._transaction.delivers_ahead:
+            return
         waiting = self._waiting
         while waiting:
             following = waiting[0]
@@ -219,6 +221,12 @@ class OpenWireConsumer(ConsumerAcks):
             del self.reserved[delivery]
             self._waiting.appendleft(delivery)
         self.sender.events.changed(self.waiter)
+
+    def end_batch(self) -> None:
+        """Before what distinguishes messages that were received from others: takes back those that were not, then
+        counts those that were. The other thread can take none between the two."""
+        self.take_back()
+        self.count_received()
 
     def failed(self, delivery: Delivery) -> None:
         """The listener raised. Where the application itself says what is acknowledged it has said nothing yet."""
@@ -276,7 +284,7 @@ class OpenWireConsumer(ConsumerAcks):
         """Ends it, or has it end with the transaction whose messages it has delivered."""
         if self.closed or self.closing:
             return
-        self.take_back()
+        self.end_batch()
         if self.in_transaction():
             self.closing = True
         else:
@@ -307,7 +315,7 @@ class OpenWireConsumer(ConsumerAcks):
         """Sends what was put off, and delivers nothing any more."""
         if self.closed:
             return
-        self.take_back()
+        self.end_batch()
         self._forget(self._waiting)
         if not self.transacted:
             self.flush()
@@ -329,6 +337,10 @@ class OpenWireConsumer(ConsumerAcks):
         if not self.closed and self._optimized:
             self.flush()
             self.sender.after_ms(self.sender.options.optimized_ack_scheduled_ack_interval_ms, self._flush_again)
+
+
+def no_other_thread() -> None:
+    """Nothing is handed over."""
 
 
 def check_listener(consumer: OpenWireConsumer) -> None:

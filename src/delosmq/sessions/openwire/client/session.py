@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.acknowledgement import NOT_COUNTED
-from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.consumer import OpenWireConsumer, no_other_thread
 from delosmq.sessions.openwire.client.options import (
     NO_PRODUCER_OPTIONS,
     AckMode,
@@ -59,6 +59,7 @@ class OpenWireClientSession:
     Attributes:
         consumers, producers: those that are open, in the order they were made, by the last number of their ids.
         xa: of a session whose transactions are branches of distributed ones.
+        count_received: of its consumers.
     """
 
     def __init__(self, sender: CommandSender, session_id: SessionId, mode: AckMode, *, xa: bool = False) -> None:
@@ -71,10 +72,11 @@ class OpenWireClientSession:
         if xa:
             distributed = XaTransaction(sender)
             self.transaction: LocalTransaction = distributed
-            self.xa = XaBranches(sender, distributed, self._look_again)
+            self.xa = XaBranches(sender, distributed, self._look_again, self.end_batches)
         else:
             self.transaction = LocalTransaction(sender)
         self.last_delivered_sequence: int = NOT_COUNTED
+        self.count_received: Callable[[], None] = no_other_thread
         self._sender = sender
         self._consumers_made: int = 0
         self._producers_made: int = 0
@@ -99,6 +101,7 @@ class OpenWireClientSession:
         info.consumer_id = ConsumerId(session_id.connection_id, session_id.value, self._consumers_made)
         policy = wish.redelivery_policy or self._sender.options.redelivery_policy
         consumer = OpenWireConsumer(self._sender, self.transaction, self.mode, info, policy)
+        consumer.count_received = self.count_received
         self.consumers[self._consumers_made] = consumer
         what = f"a {'browser' if wish.browser else 'consumer'} of {wish.destination.qualified_name()}"
         return consumer, self._sender.request(info, what)
@@ -151,6 +154,11 @@ class OpenWireClientSession:
         """Nothing is handed over to another thread any more that it has not taken."""
         for consumer in self.consumers.values():
             consumer.take_back()
+
+    def end_batches(self) -> None:
+        """As `OpenWireConsumer.end_batch`, of all its consumers."""
+        self.take_back()
+        self.count_received()
 
     def _forget_closed(self) -> None:
         for value, consumer in list(self.consumers.items()):
@@ -242,6 +250,7 @@ class OpenWireClientSession:
 
     def dispose(self, then: Callable[[], None]) -> PendingRequest:
         """Ends all in it, as far as the broker is not told with the session's or the connection's end."""
+        self.end_batches()  # what was acknowledged and sent is done while it is open
         self.closed = True
         for consumer in self.consumers.values():
             consumer.dispose()
@@ -278,6 +287,7 @@ class OpenWireClientSession:
 
     def interrupt(self) -> None:
         """The connection is broken, and will be made again."""
+        self.end_batches()
         if self.xa is not None:
             self.xa.interrupt()
         for consumer in self.consumers.values():

@@ -24,6 +24,7 @@ class LocalTransaction:
         commands: what the broker has to be told again when the connection is made again.
         rollback_only: it can't be committed any more.
         delivers: its session may receive messages now.
+        delivers_ahead: a message may be handed out now that is received later.
     """
 
     def __init__(self, sender: CommandSender) -> None:
@@ -32,6 +33,7 @@ class LocalTransaction:
         self.commands: list[Command] = []
         self.rollback_only: bool = False
         self.delivers: bool = True
+        self.delivers_ahead: bool = True
         self._participants: list[Participant] = []
 
     def check_ends_here(self, action: str) -> None:

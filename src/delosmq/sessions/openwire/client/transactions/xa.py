@@ -50,6 +50,7 @@ class XaTransaction(LocalTransaction):
     def __init__(self, sender: CommandSender) -> None:
         super().__init__(sender)
         self.delivers = False
+        self.delivers_ahead = False  # a message belongs to the branch that is worked in when it is received
 
     def begin(self) -> None:
         """Branches are begun by `associate` alone."""
@@ -84,12 +85,20 @@ class XaBranches:
 
     Args:
         began: is called when a branch was begun, hence messages may be delivered.
+        ends: is called before the session leaves its branch, hence what it has received is to be counted.
     """
 
-    def __init__(self, sender: CommandSender, transaction: XaTransaction, began: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        sender: CommandSender,
+        transaction: XaTransaction,
+        began: Callable[[], None],
+        ends: Callable[[], None],
+    ) -> None:
         self._sender = sender
         self._transaction = transaction
         self._began = began
+        self._ends = ends
 
     def start(self, xid: XATransactionId) -> None:
         """
@@ -112,6 +121,7 @@ class XaBranches:
             if flags == TMSUCCESS and self._sender.ended_branches.find(xid.key()) is not None:
                 return finished(_END)  # as after a suspension
             raise errors.branch_misused(xid.key(), "its session does not work in it: start it first", XAER_PROTO)
+        self._ends()
         info = self._transaction.end_info()
         commands = self._transaction.commands
         self._leave(xid, failed=flags == TMFAIL)
@@ -188,6 +198,7 @@ class XaBranches:
         self, xid: XATransactionId, then: Callable[[PendingRequest], None], timeout_ms: int
     ) -> PendingRequest:
         if self._works_in(xid):
+            self._ends()
             if self._sender.ready:  # the next broker will know nothing of it
                 self._ask(self._transaction.end_info(), _END, None)
             self._leave(xid, failed=True)
