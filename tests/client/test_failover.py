@@ -232,6 +232,17 @@ async def test_there_is_an_end_to_it_if_one_is_wanted(proxy: Proxy, broker: delo
         await connect_async(through(proxy, "&startupMaxReconnectAttempts=2"))
 
 
+async def test_rounds_for_the_first_connection_are_told_of(
+    broker: delosmq.Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = "failover:(vm://misspelled)?initialReconnectDelay=1&warnAfterReconnectAttempts=2&startupMaxReconnectAttempts="
+    with pytest.raises(ConnectionLostError, match="DMQ9072"):
+        await connect_async(f"{url}5", user=broker.user, password=broker.password)
+    told = [record.getMessage() for record in caplog.records if "DMQ9076" in record.getMessage()]
+    assert [line[9:17] for line in told] == ["2 rounds", "4 rounds"]
+    assert all("vm://misspelled" in line for line in told)
+
+
 async def test_a_connection_that_is_lost_with_the_answer_to_its_login_is_made_again(
     proxy: Proxy, broker: delosmq.Broker, name: str
 ) -> None:

@@ -104,7 +104,7 @@ def test_a_caller_that_waits_is_told_when_the_thread_ends() -> None:
         await asyncio.Event().wait()
 
     def ask() -> None:
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(IllegalStateError, match="DMQ9001"):
             thread.run(wait())
         ended.set()
 
@@ -141,7 +141,7 @@ def test_a_call_that_is_cancelled_before_its_first_step_ends(thread: LoopThread)
     """As when the thread ends just after it was asked."""
     call = LoopCall(doubled(1))
     thread.soon(lambda: (call.start(), call.cancel()))  # type: ignore[func-returns-value]
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(IllegalStateError, match="DMQ9001"):
         call.wait()
 
 

@@ -212,6 +212,8 @@ class AsyncConnection(AsyncCloseable):
 
         Raises:
             TimedOutError: DMQ9070, no reply came in time.
+            ConnectionLostError: DMQ9009, the connection is lost.
+            IllegalStateError: DMQ9001, it was closed meanwhile.
         """
         self._check()
         async with self._opening_replies:
@@ -220,7 +222,7 @@ class AsyncConnection(AsyncCloseable):
                 session = AsyncSession(self._link, machine, None)
                 session.counts_callers = False
                 self._sessions.add(session)
-                self._replies = await ReplyQueue.open(session)
+                self._replies = await ReplyQueue.open(self._link, session)
         return await self._replies.ask(named(destination), message_of(message, properties), timeout_s)
 
     async def reply(self, request: JmsMessage, message: Sendable) -> str:

@@ -184,6 +184,8 @@ class ClientConnection(Closeable):
 
         Raises:
             TimedOutError: DMQ9070, no reply came in time.
+            ConnectionLostError: DMQ9009, the connection is lost.
+            IllegalStateError: DMQ9001, it was closed meanwhile.
         """
         self._check()
         return self._thread.run(self._inner.request(destination, message, properties=properties, timeout_s=timeout_s))

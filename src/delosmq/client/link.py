@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from delosmq.client.errors import (
     foreign_loop,
@@ -26,6 +26,7 @@ from delosmq.sessions.openwire.client.connection import OPEN, OpenWireClient
 from delosmq.sessions.openwire.client.ports import ClientEvents, PendingRequest
 from delosmq.wire.openwire.commands import ConnectionControl, Response
 
+T = TypeVar("T")
 _LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
@@ -61,6 +62,7 @@ class Link(ClientEvents, SocketOwner):
         self._timer_at = 0
         self._flushing = False
         self._gone = asyncio.Event()
+        self._awaited: set[asyncio.Future[Any]] = set()
         self._closing: asyncio.Task[None] | None = None
         self._reconnecting: asyncio.Task[None] | None = None
         self._returning: asyncio.Task[None] | None = None
@@ -131,6 +133,7 @@ class Link(ClientEvents, SocketOwner):
                     return
             if 0 <= most <= rounds:
                 raise last
+            self._warn_of_rounds(failover, rounds, last)
             await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
 
     async def _open_at(self, address: BrokerAddress) -> None:
@@ -227,17 +230,20 @@ class Link(ClientEvents, SocketOwner):
                     _LOG.info(f"DMQ9069: connected again, to {address}")
                     self._reconnecting = None
                     return
-            if failover.warn_after_reconnect_attempts > 0 and rounds % failover.warn_after_reconnect_attempts == 0:
-                _LOG.warning(
-                    f"DMQ9076: {rounds} rounds through {self._plan} found no broker, and more follow: see whether they"
-                    f" are up; the last said: {error.message}"
-                )
+            self._warn_of_rounds(failover, rounds, error)
             await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
         self._reconnecting = None
         self.machine.lose(
             errors.lost(str(self._plan), f"{rounds} rounds found no broker; the last said: {error.message}")
         )
         self._cancel_timer()
+
+    def _warn_of_rounds(self, failover: FailoverOptions, rounds: int, error: ClientError) -> None:
+        if failover.warn_after_reconnect_attempts > 0 and rounds % failover.warn_after_reconnect_attempts == 0:
+            _LOG.warning(
+                f"DMQ9076: {rounds} rounds through {self._plan} found no broker, and more follow: see whether they"
+                f" are up; the last said: {error.message}"
+            )
 
     def _tries(self) -> list[tuple[BrokerAddress, SpareConnection | None]]:
         """Where to connect to, in order: by a spare connection first, unless the broker was chosen for us."""
@@ -391,6 +397,20 @@ class Link(ClientEvents, SocketOwner):
             raise request.error
         return request.response
 
+    async def outcome(self, future: asyncio.Future[T]) -> T:
+        """What comes of a future that no answer of the broker completes.
+
+        Raises:
+            ClientError: the connection ended before.
+        """
+        if not self.is_open():
+            raise self.error or errors.closed("connection")
+        self._awaited.add(future)
+        try:
+            return await future
+        finally:
+            self._awaited.discard(future)
+
     def report(self, request: PendingRequest | None) -> None:
         """Tells the exception listener of a refusal, as no caller waits for the answer."""
         if request is not None:
@@ -458,6 +478,9 @@ class Link(ClientEvents, SocketOwner):
         self.error = error
         self._gone.set()
         self.room.set()
+        for awaited in self._awaited:
+            if not awaited.done():
+                awaited.set_exception(error or errors.closed("connection"))
         self._spares.drop()
         if not self._opened.done():
             self._opened.set_exception(error or errors.closed("connection"))

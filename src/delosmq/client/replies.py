@@ -8,6 +8,7 @@ from delosmq.client.aio_producer import AsyncProducer
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.destinations import JmsDestination
 from delosmq.client.errors import not_replied
+from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage
 from delosmq.client.options.arguments import demand_timeout
 
@@ -15,7 +16,8 @@ from delosmq.client.options.arguments import demand_timeout
 class ReplyQueue:
     """Where the replies to a connection's requests come."""
 
-    def __init__(self, session: AsyncSession, producer: AsyncProducer, queue: JmsDestination) -> None:
+    def __init__(self, link: Link, session: AsyncSession, producer: AsyncProducer, queue: JmsDestination) -> None:
+        self._link = link
         self._session = session
         self._producer = producer
         self._queue = queue
@@ -23,13 +25,13 @@ class ReplyQueue:
         self._waiting: dict[str, asyncio.Future[JmsMessage]] = {}
 
     @classmethod
-    async def open(cls, session: AsyncSession) -> Self:
+    async def open(cls, link: Link, session: AsyncSession) -> Self:
         """
         Args:
             session: of its own.
         """
         queue = await session.create_temporary_queue()
-        replies = cls(session, await session.create_producer(), queue)
+        replies = cls(link, session, await session.create_producer(), queue)
         consumer = await session.create_consumer(queue)
         await consumer.set_listener(replies._take)
         return replies
@@ -45,6 +47,7 @@ class ReplyQueue:
         Raises:
             ClientOptionError: DMQ9056, the timeout is none.
             TimedOutError: DMQ9070.
+            ConnectionLostError, IllegalStateError: the connection is lost, or closed.
         """
         demand_timeout(timeout_s)
         if request.correlation_id is None:
@@ -56,7 +59,7 @@ class ReplyQueue:
             async with asyncio.timeout(timeout_s):
                 life_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1_000))
                 await self._producer.send(request, destination=destination, persistent=False, time_to_live_ms=life_ms)
-                return await reply
+                return await self._link.outcome(reply)
         except TimeoutError:
             raise not_replied(str(destination), timeout_s or 0) from None
         finally:

@@ -64,10 +64,16 @@ class LoopCall(Generic[T]):
         return True
 
     def wait(self) -> T:
-        """What the coroutine returns."""
+        """What the coroutine returns.
+
+        Raises:
+            IllegalStateError: DMQ9001, the loop ended first.
+        """
         self._ended.acquire()
         task, self._task = self._task, None
         assert task is not None  # it has ended
+        if task.cancelled():
+            raise closed("connection")
         return task.result()
 
 

@@ -1,0 +1,74 @@
+"""Who waits for a reply hears that the connection is gone."""
+
+import asyncio
+import threading
+
+import pytest
+
+import delosmq
+from delosmq.client import ClientError, ConnectionLostError, IllegalStateError, connect
+from delosmq.client.aio import AsyncConnection
+from delosmq.client.aio import connect as connect_async
+from delosmq.client.messages import JmsMessage
+from tests.client.proxy import Proxy
+from tests.client.support import WAIT_S
+
+
+async def received(service: AsyncConnection, name: str) -> JmsMessage:
+    """The request, once it has come to the service."""
+    async with await service.create_session() as session:
+        message = await (await session.create_consumer(name)).receive(WAIT_S)
+        assert message is not None
+        return message
+
+
+async def test_of_a_connection_that_is_lost(broker: delosmq.Broker, aio: AsyncConnection, name: str) -> None:
+    async with Proxy(broker.openwire_port) as proxy:
+        url = f"tcp://127.0.0.1:{proxy.port}"
+        async with connect_async(url, user=broker.user, password=broker.password) as connection:
+            asking = asyncio.ensure_future(connection.request(name, "x"))
+            await received(aio, name)
+            proxy.cut()
+            with pytest.raises(ConnectionLostError, match="DMQ9009"):
+                await asyncio.wait_for(asking, WAIT_S)
+
+
+async def test_of_one_that_is_closed(broker: delosmq.Broker, aio: AsyncConnection, name: str) -> None:
+    connection = await connect_async(broker.openwire_url, user=broker.user, password=broker.password)
+    asking = asyncio.ensure_future(connection.request(name, "x"))
+    await received(aio, name)
+    await connection.close()
+    with pytest.raises(IllegalStateError, match="DMQ9001"):
+        await asyncio.wait_for(asking, WAIT_S)
+
+
+async def test_but_not_of_one_that_is_made_again(broker: delosmq.Broker, aio: AsyncConnection, name: str) -> None:
+    async with Proxy(broker.openwire_port) as proxy:
+        url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1"
+        async with connect_async(url, user=broker.user, password=broker.password) as connection:
+            asking = asyncio.ensure_future(connection.request(name, "tea"))
+            request = await received(aio, name)
+            proxy.cut()
+            async with await connection.create_session() as session:
+                await session.create_producer("asks.the.broker")
+            await aio.reply(request, "2")
+            assert (await asyncio.wait_for(asking, WAIT_S)).text == "2"
+
+
+def test_a_blocked_thread_is_told_of_a_close_by_another_one(broker: delosmq.Broker, name: str) -> None:
+    heard: list[BaseException] = []
+    connection = connect(broker.openwire_url, user=broker.user, password=broker.password)
+
+    def ask() -> None:
+        try:
+            connection.request(name, "x", timeout_s=WAIT_S)
+        except BaseException as error:
+            heard.append(error)
+
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as service:
+        asking = threading.Thread(target=ask)
+        asking.start()
+        assert next(service.messages(name, timeout_s=WAIT_S)).text == "x"
+        connection.close()
+        asking.join(WAIT_S)
+    assert [isinstance(error, ClientError) and error.code for error in heard] == ["DMQ9001"]
