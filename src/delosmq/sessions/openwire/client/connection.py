@@ -8,6 +8,7 @@ Source: ActiveMQConnection, WireFormatNegotiator and AbstractInactivityMonitor o
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from delosmq.model.errors import PeerError
@@ -475,15 +476,13 @@ class OpenWireClient(CommandSender):
 
     def _close_next(self, request: PendingRequest, seen: int) -> None:
         """Ends one session after the other, then the connection."""
-        if self.sessions:
+        while self.sessions:
             session = self.sessions.pop(next(iter(self.sessions)))
-
-            def go_on() -> None:
-                if self.state == CLOSING:
-                    self._close_next(request, max(seen, session.last_delivered_sequence))
-
-            session.dispose(go_on)
-            return
+            if session.transaction.transaction_id is not None:
+                session.dispose(partial(self._close_after, session, request, seen))
+                return
+            session.dispose(lambda: None)
+            seen = max(seen, session.last_delivered_sequence)
         remove = RemoveInfo()
         remove.object_id = self.connection_id
         remove.last_delivered_sequence_id = seen
@@ -494,3 +493,7 @@ class OpenWireClient(CommandSender):
             self.lose()
 
         self.request(remove, _END, bid_farewell, self.options.close_timeout_ms)
+
+    def _close_after(self, session: OpenWireClientSession, request: PendingRequest, seen: int) -> None:
+        if self.state == CLOSING:
+            self._close_next(request, max(seen, session.last_delivered_sequence))
