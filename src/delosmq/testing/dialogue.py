@@ -1,5 +1,6 @@
 """What a client and the broker say to each other, cut into frames that bear the names of their protocol."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ _STOMP_LIMITS: Final = StompLimits(
     max_head_bytes=_LARGEST, max_headers=_LARGEST, max_body_bytes=_LARGEST, max_header_line_bytes=_LARGEST
 )
 _STOMP_VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
-_END_OF_LINE: Final = b"\r\n"
+_ENDS_OF_LINES: Final = re.compile(rb"[\r\n]*+")
 
 _MESSAGE_NAMES: Final = {
     ACTIVEMQ_MESSAGE: "ActiveMQMessage",
@@ -127,11 +128,16 @@ class Direction:
                 frame = self.decoder.next_frame()
         except PeerError:
             self.readable = False
-        if not self.readable or not self.pending.strip(_END_OF_LINE):
+        if not self.readable or self._is_between_frames():
             if self.pending:
                 found.append(CutFrame(bytes(self.pending)))
             self.pending.clear()
         return found
+
+    def _is_between_frames(self) -> bool:
+        """Looks at the beginning alone: a large frame comes in many pieces."""
+        blank = _ENDS_OF_LINES.match(self.pending)
+        return blank is not None and blank.end() == len(self.pending)
 
 
 class Dialogue(ABC):
