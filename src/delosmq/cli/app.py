@@ -12,6 +12,7 @@ from delosmq.cli.address_commands import address_app, transaction_app
 from delosmq.cli.explain_commands import explain_app
 from delosmq.cli.output import plain_console
 from delosmq.cli.queue_commands import queue_app
+from delosmq.cli.router_commands import router_app
 from delosmq.cli.spark_commands import spark_app
 from delosmq.cli.usage import FAILED, exit_code
 from delosmq.model.errors import BrokerError
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.add_typer(queue_app, name="queue")
 app.add_typer(address_app, name="address")
 app.add_typer(transaction_app, name="transaction")
+app.add_typer(router_app, name="router")
 app.add_typer(explain_app, name="explain")
 app.add_typer(spark_app, name="spark")
 

@@ -22,9 +22,11 @@ from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.control.routers import RouterControl
 from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.management_service import ManagementService
 from delosmq.manage.messages.resources import resource_kinds
+from delosmq.manage.messages.router_resource import router_kind
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
 from delosmq.model.ids import MonotonicNs
@@ -168,6 +170,7 @@ class ComposedBroker(Host, LocalBroker):
         )
         self.routing = ConnectionRouting(settings, self.clock, self.random)
         self.discovery = DiscoveryGroups(settings, self.clock, logger)
+        self._routers: RouterControl | None = None
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._passing_node_id = secrets.token_bytes(_NODE_ID_BYTES)
@@ -226,7 +229,8 @@ class ComposedBroker(Host, LocalBroker):
             QueueControl(self.broker, self.access),
             AddressControl(self.broker, self.access),
         )
-        self.management.kinds += resource_kinds(self.broker, controls)
+        self._routers = RouterControl(self.routing.routers, self.access, self.broker)
+        self.management.kinds += [*resource_kinds(self.broker, controls), router_kind(self._routers)]
         services = SessionServices(
             self.broker,
             self.gate,
@@ -308,6 +312,7 @@ class ComposedBroker(Host, LocalBroker):
             version=__version__,
             logger=self.logger,
             logins=self.logins,
+            routers=self._routers,
         )
         self._http = HttpServer(app, self._http_socket, self._slow_readers)
         await self._http.start()

@@ -36,6 +36,7 @@ def make_routers(
             pool=None if one.pool is None else TargetPool(one.pool),
             cache=None if one.cache is None else KeyCache(one.cache.timeout_ms, NoStore()),
             cluster_user=cluster_user,
+            policy_name="" if one.policy is None else one.policy.name,
         )
         for one in settings
     }

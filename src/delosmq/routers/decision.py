@@ -85,7 +85,8 @@ class ConnectionRouter:
 
     Attributes:
         local_target_filter: keys that it takes whole stay here; None for none. May be set while the broker runs.
-        cache, policy, pool: None without.
+        cache, policy, pool: None without; policy_name: as broker.xml has it, "" without.
+        counts: connections so decided since the broker started.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class ConnectionRouter:
         pool: TargetPool | None = None,
         cache: KeyCache | None = None,
         cluster_user: str = "",
+        policy_name: str = "",
     ) -> None:
         self.name = name
         self.resolver = resolver
@@ -105,6 +107,8 @@ class ConnectionRouter:
         self.policy = policy
         self.pool = pool
         self.cache = cache
+        self.policy_name = policy_name
+        self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self._cluster_user = cluster_user
 
     def route(self, request: RouteRequest, now: MonotonicNs, waits_since: MonotonicNs) -> Decision | WaitUntil:

@@ -111,6 +111,7 @@ class RoutedLogins(LoginPort):
     def _answer(
         self, router: ConnectionRouter, request: LoginRequest, found: Decision, now: MonotonicNs
     ) -> LoginAnswer:
+        router.counts[found.outcome] += 1
         connector = found.connector
         if connector is not None:
             source = f"{request.source()} {request.client_id}"

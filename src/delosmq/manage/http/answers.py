@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from delosmq.manage.control.addresses import AddressInfo
 from delosmq.manage.control.host import Reason
 from delosmq.manage.control.queue_info import QueueInfo
+from delosmq.manage.control.routers import RouterStatus
 from delosmq.manage.control.transactions import HeuristicStatus, TransactionStatus
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent
 
@@ -30,6 +31,13 @@ class AddressList:
     addresses: list[AddressInfo]
     next: str = ""
     notice: str = ""
+
+
+@dataclass(frozen=True)
+class RouterList:
+    """All connection routers, in the order of broker.xml."""
+
+    routers: list[RouterStatus]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from delosmq.manage.control.explain_address import ExplainAddressControl
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.messages import MessageControl
 from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.control.routers import RouterControl
 from delosmq.manage.control.transactions import TransactionControl
 from delosmq.manage.http import openapi
 from delosmq.manage.http.answers import FirstPage
@@ -28,6 +29,7 @@ from delosmq.manage.http.calls.explain import ExplainCalls, MessageCalls
 from delosmq.manage.http.calls.handlers import CallParts
 from delosmq.manage.http.calls.leases import LeaseCalls
 from delosmq.manage.http.calls.queues import QueueCalls
+from delosmq.manage.http.calls.routers import RouterCalls
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.operations import (
@@ -88,12 +90,14 @@ class HttpApi:
         logger: logging.Logger,
         version: str,
         logins: LoginPort = ADMIT_ALL,
+        routers: RouterControl | None = None,
     ) -> None:
         self.drain = Drain()
         queues = QueueControl(broker, access)
         addresses = AddressControl(broker, access)
         control = BrokerControl(broker, host, clock=broker.clock, version=version)
         parts = CallParts(broker, host, gate, conversions, logger)
+        router_control = RouterControl({}, access, broker) if routers is None else routers
         calls: list[object] = [
             QueueCalls(parts, queues),
             MessageCalls(parts, MessageControl(broker, queues, conversions)),
@@ -103,7 +107,10 @@ class HttpApi:
             LeaseCalls(parts, access, self.drain),
             BrokerCalls(parts, control, addresses),
             TransactionCalls(parts, TransactionControl(broker, access)),
-            HealthCalls(control, queues, addresses, lambda login: LeaseSession(broker, access, login).stats()),
+            RouterCalls(parts, router_control),
+            HealthCalls(
+                control, queues, addresses, router_control, lambda login: LeaseSession(broker, access, login).stats()
+            ),
             self,
         ]
         self.operations: list[Operation] = [operation for one in calls for operation in operations_of(one)]

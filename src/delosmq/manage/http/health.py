@@ -18,6 +18,7 @@ from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerStatus
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.control.routers import RouterControl, RouterStatus
 from delosmq.manage.http.answers import Health
 from delosmq.manage.http.calls.handlers import peek_all
 from delosmq.manage.http.operations import LOGIN, NOTHING, Answer, Call, operation
@@ -78,6 +79,14 @@ _GROUP_GAUGES: Final = (
     ("contact_age_seconds", "contact_age_ms", _MS_PER_S, "Since the reader was last heard of"),
 )
 
+_ROUTER_RESULTS: Final = (
+    ("local", "local"),
+    ("redirected", "redirect"),
+    ("use_another", "use-another"),
+    ("unavailable", "unavailable"),
+)
+"""Field of a router's status, and what the metric calls it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Figures(Collector):
@@ -87,6 +96,7 @@ class Figures(Collector):
     queues: list[QueueInfo]
     addresses: list[AddressInfo]
     groups: list[GroupStat]
+    routers: list[RouterStatus]
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: the registry lives as long as the scrape."""
@@ -102,6 +112,15 @@ class Figures(Collector):
             for group in self.groups:
                 gauge.add_metric([group.group, group.queue], getattr(group, field) / scale)
             yield gauge
+        decisions = CounterMetricFamily(
+            "delosmq_router_decisions", "Connections so decided since the broker started", labels=["router", "result"]
+        )
+        ready = GaugeMetricFamily("delosmq_router_ready_targets", "Targets that are ready", labels=["router"])
+        for router in self.routers:
+            ready.add_metric([router.name], router.ready_targets)
+            for field, result in _ROUTER_RESULTS:
+                decisions.add_metric([router.name, result], getattr(router, field))
+        yield from (decisions, ready)
 
 
 def _families(
@@ -127,11 +146,13 @@ class HealthCalls:
         broker: BrokerControl,
         queues: QueueControl,
         addresses: AddressControl,
+        routers: RouterControl,
         lease_groups: Callable[[Login], list[GroupStat]],
     ) -> None:
         self._broker = broker
         self._queues = queues
         self._addresses = addresses
+        self._routers = routers
         self._lease_groups = lease_groups
 
     @operation("GET", "/health/live", "live", NOTHING, needs_login=False)
@@ -160,7 +181,9 @@ class HealthCalls:
             self._addresses.names(login),
             lambda name: self._addresses.peek(login, name) if self._addresses.is_measured(name) else None,
         )
-        figures = Figures(self._broker.get(), queues, addresses, self._lease_groups(login))
+        figures = Figures(
+            self._broker.get(), queues, addresses, self._lease_groups(login), self._routers.measured(login)
+        )
         encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
         rendered = await asyncio.to_thread(_render, figures, encode)
         return Response(rendered, media_type=media_type)

@@ -89,6 +89,22 @@ class CreateAddress(JsonBody):
     routing_types: Annotated[list[RoutingType], Field(min_length=1, max_length=2)]
 
 
+Regex = Annotated[str, Field(max_length=1_000)]
+
+
+class ChangeRouter(JsonBody):
+    """Filters to change, regular expressions; "" for none, what is left out stays."""
+
+    key_filter: Regex | None = None
+    local_target_filter: Regex | None = None
+
+
+class RouterKey(JsonBody):
+    """A key of connections, as key-filter makes it."""
+
+    key: Annotated[str, Field(max_length=1_024)]
+
+
 class Nothing(JsonBody):
     """Nothing: an empty object, or no body at all."""
 
