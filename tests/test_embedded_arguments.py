@@ -19,6 +19,7 @@ from benchmarks.machine import free_port
 from delosmq.config.instance import create_instance, load_instance
 from delosmq.config.settings_check import ELEMENTS
 from delosmq.embedded import default_settings
+from delosmq.embedded.arguments import chosen_settings
 from delosmq.manage.http import app as http_app
 from delosmq.manage.http import openapi
 from delosmq.model import settings as model_settings
@@ -75,6 +76,20 @@ def test_a_broker_xml_says_what_the_broker_is(tmp_path: Path) -> None:
     with delosmq.Broker(config=str(path), stomp_port=port, http=False) as broker:
         assert broker.stomp_port == port
     assert sorted(tmp_path.iterdir()) == [path]  # without a directory nothing is kept
+
+
+def test_the_groups_of_a_broker_xml_are_left_alone(tmp_path: Path) -> None:
+    where = "<group-address>231.7.7.7</group-address><group-port>9876</group-port>"
+    groups = (
+        '<connectors><connector name="c">tcp://127.0.0.1:1</connector></connectors><broadcast-groups>'
+        f'<broadcast-group name="b">{where}<connector-ref>c</connector-ref></broadcast-group></broadcast-groups>'
+        f'<discovery-groups><discovery-group name="d">{where}</discovery-group></discovery-groups>'
+    )
+    path = tmp_path / "broker.xml"
+    path.write_text(BROKER_XML.replace("</core>", f"{groups}</core>"))
+    settings = chosen_settings(path, None)
+    assert settings.acceptors
+    assert (settings.broadcast_groups, settings.discovery_groups) == ((), ())
 
 
 def test_a_broker_xml_with_mistakes_is_refused_with_file_and_line(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,11 +43,14 @@ class Quiet(Host):
 class Asking:
     """A client that asks, and the broker that answers."""
 
-    def __init__(self, *, user: str = "anna", hold: bool = False, security: tuple[SecurityMatch, ...] = ()) -> None:
+    def __init__(
+        self, *, user: str = "anna", hold: bool = False, security: tuple[SecurityMatch, ...] = (), **settings: Any
+    ) -> None:
         rights = security or (SecurityMatch("#", {name: frozenset({"all"}) for name in PERMISSIONS}),)
         self.bench = StompBench(queues=(ANSWERS, ORDERS, NEWS), hold=hold, security=rights)
         services = self.bench.services
         broker = self.bench.broker
+        broker.settings = replace(broker.settings, **settings)
         host = Quiet()
         self.service = ManagementService(
             broker,
@@ -311,6 +315,43 @@ def test_view_and_edit_are_asked_for_on_the_address_of_the_resource() -> None:
         assert "DMQ1001" in bound.refused("queue.orders", name)
     assert "DMQ1001" in bound.refused("broker", "destroyQueue", "orders")
     assert "orders" in bound.bench.broker.queues
+
+
+def test_each_method_may_need_a_permission_of_its_own() -> None:
+    whole = {name: frozenset({"all"}) for name in PERMISSIONS}
+    nothing: dict[str, frozenset[str]] = dict.fromkeys(PERMISSIONS, frozenset())
+    security = (
+        SecurityMatch("#", whole),
+        SecurityMatch("mops.#", nothing),
+        SecurityMatch("mops.broker.#", {**nothing, "view": frozenset({"all"})}),
+        SecurityMatch("mops.queue.orders.pause", {**nothing, "edit": frozenset({"all"})}),
+        SecurityMatch("mops.queue.orders.resume", {**nothing, "view": frozenset({"all"})}),
+    )
+    asking = Asking(security=security, management_message_rbac=True)
+    assert asking.attribute("broker", "NodeID") == "the-node"
+    assert asking.call("broker", "isActive") is True
+    assert "'mops.broker.createQueue'" in asking.refused("broker", "createQueue", "made", "made")
+    assert asking.call("queue.orders", "pause") is None
+    assert "'edit' on 'mops.queue.orders.resume'" in asking.refused("queue.orders", "resume")
+    assert "'view' on 'mops.queue.orders.getMessageCount'" in asking.refused("queue.orders", "getMessageCount")
+    asking.send("queue.orders", "_AMQ_Attribute:messageCount")
+    assert "'mops.queue.orders.getMessageCount'" in asking.answer()[1]
+
+
+def test_prefix_and_pattern_of_such_permissions_can_be_chosen() -> None:
+    security = (SecurityMatch("#", {name: frozenset({"all"}) for name in PERMISSIONS if name != "edit"}),)
+    asking = Asking(
+        security=security,
+        management_message_rbac=True,
+        management_rbac_prefix="own",
+        view_permission_method_match_pattern="is.*",
+    )
+    assert asking.call("broker", "isActive") is True
+    assert "'edit' on 'own.broker.getNodeID'" in asking.refused("broker", "getNodeID")
+
+
+def test_a_name_longer_than_any_is_no_resource(asking: Asking) -> None:
+    assert "DMQ6320" in asking.refused("queue." + "x" * 3_000, "pause")
 
 
 def test_no_answer_goes_where_its_user_may_not_send() -> None:

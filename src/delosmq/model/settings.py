@@ -13,6 +13,7 @@ from delosmq.model.declared.address import AddressSettings as AddressSettings
 from delosmq.model.declared.database_store import DatabaseStoreSettings as DatabaseStoreSettings
 from delosmq.model.declared.discovery import BroadcastGroupSettings as BroadcastGroupSettings
 from delosmq.model.declared.discovery import DiscoveryGroupSettings as DiscoveryGroupSettings
+from delosmq.model.declared.java_regex import compile_java_regex
 from delosmq.model.declared.queue import LAST_VALUE_NAME as LAST_VALUE_NAME
 from delosmq.model.declared.queue import QueueSettings as QueueSettings
 from delosmq.model.declared.router import ConnectionRouterSettings as ConnectionRouterSettings
@@ -174,6 +175,11 @@ class BackupPolicy:
     restart_backup: bool = at_restart(True, "waits again after that; false: ends")
 
 
+def _parse_regex(text: str) -> str:
+    compile_java_regex(text)
+    return text
+
+
 @dataclass(frozen=True)
 class BrokerSettings:
     """A whole broker. Beside what each setting declares:
@@ -239,6 +245,15 @@ class BrokerSettings:
     persist_id_cache: bool = at_restart(True, "duplicate ids survive a restart")
     management_address: str = at_restart(
         "activemq.management", "what is sent there the broker carries out itself", parse_text
+    )
+    management_message_rbac: bool = at_restart(
+        False, "true: a management message needs `view` or `edit` on `mops.<resource>.<method>`, too"
+    )
+    management_rbac_prefix: str = at_restart("mops", "how the names of such permissions begin", parse_text)
+    view_permission_method_match_pattern: str = at_restart(
+        "^(get|is|count|list|browse|query).*$",
+        "methods for which `view` is enough; a regular expression",
+        _parse_regex,
     )
     temporary_queue_namespace: str = at_restart(
         "", "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`", parse_text

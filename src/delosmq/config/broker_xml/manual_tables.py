@@ -128,7 +128,8 @@ def _name(item: Item) -> str:
 
 
 def _code(text: str) -> str:
-    return f"`{text}`" if text else ""
+    escaped = text.replace("|", "\\|")  # which else ends a cell
+    return f"`{escaped}`" if text else ""
 
 
 def _allowed(item: Item) -> str:

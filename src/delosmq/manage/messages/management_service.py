@@ -16,10 +16,11 @@ from delosmq.manage.messages.json_body import check_size, read_arguments, write_
 from delosmq.manage.messages.reply_to import ReplyTo, read_reply_to
 from delosmq.manage.messages.slices import run_in_slices
 from delosmq.model.conversion import Conversions
+from delosmq.model.declared.java_regex import compile_java_regex
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import TEXT_BODY, HubMessage, Message
 from delosmq.model.phrases import one_line
-from delosmq.security.access import AccessControl, Login
+from delosmq.security.access import EDIT, VIEW, AccessControl, Login
 from delosmq.sessions.management import ManagementCall, ManagementPort
 from delosmq.sessions.outbox import Gate, GateWaiter
 
@@ -28,8 +29,8 @@ OPERATION: Final = "_AMQ_OperationName"
 ATTRIBUTE: Final = "_AMQ_Attribute"
 SUCCEEDED: Final = "_AMQ_OperationSucceeded"
 
-_LOOKS: Final = ("get", "is", "count", "list", "browse", "query")
-"""How operations begin that change nothing. Source: view-permission-method-match-pattern of Artemis, its default."""
+_LONGEST_NAME: Final = 2_048
+"""Of a resource: an address and a queue fit in."""
 _AUDITED_CHARACTERS: Final = 500
 
 
@@ -59,6 +60,9 @@ class ManagementService(ManagementPort):
         self._conversions = conversions
         self._logger = logger
         self._audit_log = logger.getChild("audit")
+        settings = broker.settings
+        self._looks = compile_java_regex(settings.view_permission_method_match_pattern)
+        self._permission_prefix = f"{settings.management_rbac_prefix}." if settings.management_message_rbac else ""
 
     def begin(self, request: Message, login: Login) -> ManagementCall:
         headers = self._conversions.headers_to_hub(request)
@@ -101,16 +105,18 @@ class ManagementService(ManagementPort):
         kind = self._kind_of(resource_name)
         if operation is None:
             wanted = kind.attribute(resource_name, str(attribute))
+            self._require(login, resource_name, wanted.getter)
             return wanted.read(kind.find(login, resource_name[len(kind.prefix) :]), login)
         check_size(len(request.body))
         arguments = read_arguments(self._conversions.to_hub(request))
         method = kind.method(resource_name, str(operation), arguments)
+        self._require(login, resource_name, str(operation))
         resource = kind.find(login, resource_name[len(kind.prefix) :])
         self._audit(login, resource_name, str(operation))
         return method(resource, login, *arguments)
 
     def _kind_of(self, name: str) -> ResourceKind:
-        for kind in self.kinds:
+        for kind in self.kinds if len(name) <= _LONGEST_NAME else ():
             if kind.takes(name):
                 return kind
         known = [f"'{kind.prefix}<name>'" if kind.prefix.endswith(".") else f"'{kind.prefix}'" for kind in self.kinds]
@@ -167,8 +173,14 @@ class ManagementService(ManagementPort):
             timestamp_ms=self._broker.clock.wall_ms(),
         )
 
+    def _require(self, login: Login, resource: str, method: str) -> None:
+        """Raises PermissionDeniedError unless a user may call this method, where each is asked for (RBAC)."""
+        if self._permission_prefix:
+            permission = VIEW if self._looks.fullmatch(method) else EDIT
+            self._access.require(login, f"{self._permission_prefix}{resource}.{method}", permission)
+
     def _audit(self, login: Login, resource: str, operation: str) -> None:
-        if not operation.startswith(_LOOKS):
+        if not self._looks.fullmatch(operation):
             user, named, called = (one_line(text, _AUDITED_CHARACTERS) for text in (login.user, resource, operation))
             self._audit_log.info(f"DMQ6186: user '{user}' by a management message: {called} '{named}'")
 

@@ -101,10 +101,6 @@ _SECURITY: Final = [
     refused("literal-match-markers", "matches of security-settings would stand for other addresses"),
     *not_yet_all("populate-validated-user reject-empty-validated-user", "the broker knows the user of every message"),
     *not_yet_all("mask-password password-codec", "passwords are argon2id or Artemis's one-way ENC(...)"),
-    *not_yet_all(
-        "management-message-rbac management-rbac-prefix view-permission-method-match-pattern",
-        "there are no management messages yet",
-    ),
     refused("resource-limit-settings", "users would not be limited"),
 ]
 
