@@ -76,6 +76,12 @@ def test_a_pair_shares_the_tables_and_needs_no_journal_directory(load: Load) -> 
     assert settings.database is not None
 
 
+def test_what_a_commit_takes_is_bounded(load: Load) -> None:
+    size = "<journal-file-size>3G</journal-file-size>"
+    assert load(size + store(url(URL))).settings.journal.file_size_bytes == 256 * 1024 * 1024
+    assert load(size).settings.journal.file_size_bytes == 3 * 1024**3
+
+
 @pytest.mark.parametrize(
     ("text", "options"),
     [

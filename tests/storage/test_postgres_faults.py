@@ -143,11 +143,22 @@ def test_a_database_that_takes_reads_only_for_a_while_is_waited_for(own_postgres
         connection.execute("ALTER ROLE broker SET default_transaction_read_only = on")
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'broker'")
         held.send(1)
-        held.until(lambda: "read-only" in held.store.trouble())
+        held.until(lambda: "takes reads only" in held.store.trouble())
         assert held.listener.synced == []
         connection.execute("ALTER ROLE broker RESET default_transaction_read_only")
     held.until(lambda: held.listener.synced == [1])
     held.until(lambda: held.store.trouble() == "")
+
+
+def test_a_session_that_would_lose_commits_in_a_crash_stops_the_store(own_postgres: PostgresServer, hold: Hold) -> None:
+    held = hold(own_postgres.settings(own_postgres.schema()))
+    with own_postgres.admin() as connection:
+        connection.execute("ALTER ROLE broker SET synchronous_commit = off")
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'broker'")
+    held.send(1)
+    held.until(lambda: bool(held.listener.failures))
+    assert str(held.listener.failures[0]).startswith("DMQ3063: synchronous_commit is off ")
+    assert held.listener.synced == []
 
 
 def test_a_killed_database_is_waited_for_and_its_holder_goes_on(own_postgres: PostgresServer, hold: Hold) -> None:

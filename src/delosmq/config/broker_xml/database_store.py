@@ -14,6 +14,8 @@ from delosmq.model.settings import DatabaseStoreSettings
 DRIVER: Final = "org.postgresql.Driver"
 _SCHEME: Final = "jdbc:postgresql:"
 _FORM: Final = "jdbc:postgresql://host:5432/database"
+MOST_COUNTED_FILE_BYTES: Final = 256 * 1024 * 1024
+"""Of `journal-file-size`, by which the engine bounds messages and transactions."""
 _DEFAULT_PORT: Final = "5432"
 _MOST_PORT: Final = 65_535
 _HOST: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")

@@ -11,7 +11,7 @@ from delosmq.config.broker_xml.address_settings import read_address_settings
 from delosmq.config.broker_xml.addresses import read_addresses
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.config.broker_xml.cluster.discovery import read_broadcast_groups, read_discovery_groups
-from delosmq.config.broker_xml.database_store import read_store
+from delosmq.config.broker_xml.database_store import MOST_COUNTED_FILE_BYTES, read_store
 from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.ha_policy import read_ha_policy
@@ -184,6 +184,10 @@ class _Loader:
         declared["global_max_size_bytes"] = self._memory_bound(declared["global_max_size_bytes"])
         journal = self._journal()
         database = read_store(reader, found["store"]) if "store" in found else None
+        if database is not None:
+            # What a batch may take follows from it, and a commit takes less than a GiB.
+            most = min(journal.file_size_bytes, MOST_COUNTED_FILE_BYTES)
+            journal = replace(journal, file_size_bytes=most)
         return BrokerSettings(
             **declared,
             journal=journal,

@@ -37,7 +37,7 @@ from delosmq.storage.postgres.failures import (
     where,
 )
 from delosmq.storage.postgres.fencing import AGAIN, FENCED, Fencing
-from delosmq.storage.postgres.schema import prepare
+from delosmq.storage.postgres.schema import check_server, prepare
 from delosmq.storage.postgres.tables import Tables
 from delosmq.storage.postgres.takeover import Takeover, holder_name, take_over
 
@@ -382,6 +382,7 @@ class CommitThread:
         connection = self._connection
         if connection is None:
             connection = self._connection = DatabaseConnection(self._settings, self._stop)
+            check_server(connection)
         return connection
 
     def _meet(self, error: DatabaseError) -> float:

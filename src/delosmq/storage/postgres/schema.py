@@ -28,7 +28,7 @@ def prepare(tables: Tables, connection: DatabaseConnection, node_id: bytes) -> N
         DatabaseError: they can't be made or read.
     """
     names = tables.names
-    _check_server(connection)
+    check_server(connection)
     found = {table: _columns_of(connection, name) for table, name in names.items()}
     if not any(found.values()):
         try:
@@ -55,7 +55,13 @@ def prepare(tables: Tables, connection: DatabaseConnection, node_id: bytes) -> N
         )
 
 
-def _check_server(connection: DatabaseConnection) -> None:
+def check_server(connection: DatabaseConnection) -> None:
+    """Of each new session: settings of a role or of the server may have changed.
+
+    Raises:
+        StorageError: the server may lose what it confirmed.
+        DatabaseError: it takes reads only, or does not answer.
+    """
     text = (
         "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
         "current_setting('full_page_writes'), current_setting('transaction_read_only')"
