@@ -11,7 +11,8 @@ from delosmq.client import AckMode, ClientConnection, connect
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.aio_session import AsyncSession
-from tests.client.support import OpenAsync, OpenSession
+from delosmq.client.options.connect_options import plan_for
+from tests.client.support import Counting, OpenAsync, OpenSession
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +55,13 @@ async def open_async(aio: AsyncConnection) -> AsyncIterator[OpenAsync]:
             return await stack.enter_async_context(await aio.create_session(mode))
 
         yield make
+
+
+@pytest.fixture
+def counting(broker: delosmq.Broker) -> Iterator[tuple[Counting, AsyncConnection]]:
+    """A connection that is not started."""
+    thread = Counting()
+    inner = thread.run(AsyncConnection.open(plan_for(broker.openwire_url, user=broker.user, password=broker.password)))
+    yield thread, inner
+    thread.run(inner.close())
+    thread.end()

@@ -1,10 +1,14 @@
 """What the tests of the client share."""
 
 import threading
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 
-from delosmq.client import AckMode, ClientSession
+from delosmq.client import AckMode, ClientConnection, ClientSession, MessageConsumer
 from delosmq.client.aio_session import AsyncSession
+from delosmq.client.threads.loop_thread import LoopThread
+
+T = TypeVar("T")
 
 WAIT_S = 10.0
 """For what must come."""
@@ -23,3 +27,48 @@ def wait_for_forgotten() -> None:
     for thread in threading.enumerate():
         if thread.name == "delosmq-client":
             thread.join(WAIT_S)
+
+
+def fill(connection: ClientConnection, name: str, count: int) -> list[str]:
+    """Texts that were sent to a queue."""
+    texts = [f"{number}" for number in range(count)]
+    with connection.create_session(AckMode.TRANSACTED) as session:
+        producer = session.create_producer(name)
+        for text in texts:
+            producer.send(text)
+        session.commit()
+    return texts
+
+
+def texts(consumer: MessageConsumer, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        message = consumer.receive(WAIT_S)
+        assert message is not None
+        found.append(message.text)
+    return found
+
+
+def settle(session: ClientSession) -> None:
+    """What was received is done."""
+    if session.mode == AckMode.TRANSACTED:
+        session.commit()
+    elif session.mode == AckMode.CLIENT:
+        session.acknowledge()
+
+
+class Counting(LoopThread):
+    """Counts what is waited for."""
+
+    runs = 0
+    at_run: Callable[[], object] | None = None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        self.runs += 1
+        if self.at_run is not None:
+            try:
+                self.at_run()
+            except BaseException:
+                work.close()
+                raise
+        return super().run(work)

@@ -3,10 +3,7 @@
 # ACK-1, ACK-4, ACK-5
 
 import asyncio
-import random
-import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
@@ -22,45 +19,12 @@ from delosmq.client import (
     connect,
 )
 from delosmq.client.aio import AsyncConnection
-from delosmq.client.aio_consumer import AsyncConsumer
-from delosmq.client.options.connect_options import plan_for
-from delosmq.client.threads.loop_thread import LoopThread
-from delosmq.client.threads.ordered_calls import NOT_YET, OrderedCalls
-from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.testing import BrokerFixture
 from tests.client.proxy import Proxy
-from tests.client.support import WAIT_S, OpenSession
+from tests.client.support import WAIT_S, Counting, OpenSession, fill, settle, texts
 
 T = TypeVar("T")
 MODES = pytest.mark.parametrize("mode", AckMode)
-
-
-def fill(connection: ClientConnection, name: str, count: int) -> list[str]:
-    """Texts that were sent to a queue."""
-    texts = [f"{number}" for number in range(count)]
-    with connection.create_session(AckMode.TRANSACTED) as session:
-        producer = session.create_producer(name)
-        for text in texts:
-            producer.send(text)
-        session.commit()
-    return texts
-
-
-def texts(consumer: MessageConsumer, count: int) -> list[str]:
-    found = []
-    for _ in range(count):
-        message = consumer.receive(WAIT_S)
-        assert message is not None
-        found.append(message.text)
-    return found
-
-
-def settle(session: ClientSession) -> None:
-    """What was received is done."""
-    if session.mode == AckMode.TRANSACTED:
-        session.commit()
-    elif session.mode == AckMode.CLIENT:
-        session.acknowledge()
 
 
 def receive_some(session: ClientSession, consumer: MessageConsumer, count: int) -> list[str]:
@@ -74,26 +38,6 @@ def receive_some(session: ClientSession, consumer: MessageConsumer, count: int) 
             message.acknowledge()
     settle(session)
     return found
-
-
-class Counting(LoopThread):
-    """Counts what is waited for."""
-
-    runs = 0
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        self.runs += 1
-        return super().run(work)
-
-
-@pytest.fixture
-def counting(broker: delosmq.Broker) -> Iterator[tuple[Counting, AsyncConnection]]:
-    """A connection that is not started."""
-    thread = Counting()
-    inner = thread.run(AsyncConnection.open(plan_for(broker.openwire_url, user=broker.user, password=broker.password)))
-    yield thread, inner
-    thread.run(inner.close())
-    thread.end()
 
 
 @MODES
@@ -297,153 +241,6 @@ def test_a_thread_that_stops_the_connection_again_and_again_loses_and_doubles_no
         thread.join()
     assert found == sent
     assert consumer.receive(0) is None
-
-
-# --- interrupted
-
-
-class Interrupt(Exception):
-    """What a signal handler raises."""
-
-
-@pytest.fixture
-def at_signal() -> Iterator[Callable[[Callable[[], object]], None]]:
-    before = signal.getsignal(signal.SIGALRM)
-
-    def set_handler(function: Callable[[], object]) -> None:
-        def handle(*_: object) -> None:
-            function()
-
-        signal.signal(signal.SIGALRM, handle)
-
-    yield set_handler
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-
-
-# Python swallows what a handler raises while a weak reference is told of the end of what it refers to.
-@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
-@MODES
-def test_a_signal_handler_that_raises_anywhere_loses_and_doubles_nothing(
-    connection: ClientConnection, open_session: OpenSession, name: str, mode: AckMode, at_signal: Any
-) -> None:
-    def raise_it() -> None:
-        raise Interrupt
-
-    sent = fill(connection, name, 1_000)
-    at_signal(raise_it)
-    chance = random.Random(17)
-    found: list[delosmq.client.JmsMessage | None] = []
-    interrupts = 0
-    session = open_session(mode)
-    consumer = session.create_consumer(name)
-    while len(found) < len(sent):
-        try:
-            signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1e-3))
-            while len(found) < len(sent):
-                found.append(consumer.receive(WAIT_S))
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        except Interrupt:
-            interrupts += 1
-    assert [one.text for one in found if one] == sent
-    assert consumer.receive(0) is None
-    assert interrupts
-    settle(session)
-
-
-def test_a_message_whose_receive_is_interrupted_at_its_end_is_not_acknowledged(
-    connection: ClientConnection, open_session: OpenSession, name: str
-) -> None:
-    sent = fill(connection, name, 5)
-    session = open_session()
-    consumer = session.create_consumer(name)
-    assert texts(consumer, 2) == sent[:2]
-    ask = session.done.ask
-    add = session.done.add
-
-    def interrupted(function: Callable[[], object]) -> None:
-        add(function)
-        for _ in range(3):
-            ask()
-            connection.start()  # waits for the loop, which has looked
-        session.done.add = add  # type: ignore[method-assign]
-        raise Interrupt
-
-    session.done.add = interrupted  # type: ignore[method-assign]
-    with pytest.raises(Interrupt):
-        consumer.receive(WAIT_S)
-    assert texts(consumer, 3) == sent[2:]
-
-
-def test_a_handler_that_receives_amid_a_receive_gets_another_message(
-    connection: ClientConnection,
-    open_session: OpenSession,
-    name: str,
-    at_signal: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sent = fill(connection, name, 5)
-    consumer = open_session().create_consumer(name)
-    assert texts(consumer, 1) == sent[:1]
-    real = AsyncConsumer.message_of
-
-    def message_of(inner: AsyncConsumer, delivery: Delivery) -> object:
-        message = real(inner, delivery)
-        monkeypatch.undo()
-        signal.raise_signal(signal.SIGALRM)
-        return message
-
-    seen: list[str] = []
-    at_signal(lambda: seen.extend(texts(consumer, 1)))
-    monkeypatch.setattr(AsyncConsumer, "message_of", message_of)
-    seen += texts(consumer, 3)
-    assert seen == sent[1:]
-
-
-def test_what_a_handler_commits_amid_a_receive_is_without_that_message(
-    connection: ClientConnection, open_session: OpenSession, name: str, at_signal: Any
-) -> None:
-    sent = fill(connection, name, 5)
-    with connection.create_session(AckMode.TRANSACTED) as session:
-        consumer = session.create_consumer(name)
-        assert texts(consumer, 2) == sent[:2]
-        add = session.done.add
-
-        def interrupted(function: Callable[[], object]) -> None:
-            add(function)
-            session.done.add = add  # type: ignore[method-assign]
-            signal.raise_signal(signal.SIGALRM)
-
-        session.done.add = interrupted  # type: ignore[method-assign]
-        at_signal(session.commit)
-        assert texts(consumer, 1) == sent[2:3]
-    with open_session() as session:
-        assert texts(session.create_consumer(name), 3) == sent[2:]
-
-
-def test_what_wants_its_turn_later_keeps_its_place_and_holds_up_nothing() -> None:
-    thread = LoopThread()
-    calls = OrderedCalls(thread)
-    said: list[str] = []
-    waits = [True]
-
-    def later() -> object:
-        if waits[0]:
-            return NOT_YET
-        said.append("later")
-        return None
-
-    def begin() -> None:
-        calls.add(later)
-        calls.add(lambda: said.append("beside it"))
-
-    thread.call(begin)
-    thread.call(lambda: None)
-    thread.call(lambda: waits.clear() or waits.append(False))  # type: ignore[func-returns-value]
-    calls.add(lambda: said.append("behind it"))
-    thread.call(lambda: None)
-    thread.end()
-    assert said == ["beside it", "later", "behind it"]
 
 
 # --- breaks

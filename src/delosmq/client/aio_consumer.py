@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -87,6 +86,7 @@ class AsyncConsumer(AsyncCloseable):
         self._machine = machine
         self._arrived = asyncio.Event()
         self._at_once = 0
+        self._batch_waiter: asyncio.Task[object] | None = None
         machine.waiter = self._arrived
 
     def __aiter__(self) -> AsyncIterator[JmsMessage]:
@@ -183,21 +183,26 @@ class AsyncConsumer(AsyncCloseable):
     # --- for another thread
 
     @property
-    def handed_over(self) -> deque[Delivery]:
-        """What the thread may take, from the left; `note_consumed` or `put_back` follows."""
+    def handed_over(self) -> dict[Delivery, bool]:
+        """What the thread may take, by removing it; `note_consumed` or `put_back` follows."""
         return self._machine.handed_over
 
-    async def hand_over(self, timeout_s: float | None) -> bool:
-        """Whether there is something to take now; waits as `receive`."""
+    async def wait_for_batch(self, timeout_s: float | None) -> list[Delivery]:
+        """What there is to take now, oldest first; waits as `receive`."""
+        self._end_waiting()
+        self._batch_waiter = asyncio.current_task()
         self._machine.take_back()
         delivery = await self.reserve(timeout_s)
-        if delivery is None:
-            return False
-        self._machine.hand_over(delivery)
-        return True
+        return [] if delivery is None else self._machine.hand_over(delivery)
+
+    def _end_waiting(self) -> None:
+        """Of a thread that was interrupted, and again before it could cancel this."""
+        if self._batch_waiter is not None:
+            self._batch_waiter.cancel()
+            self._batch_waiter = None
 
     def is_expired(self, delivery: Delivery) -> bool:
-        """Then it is not for the application, and `hand_over` goes on with the next one."""
+        """Then it is not for the application, and `wait_for_batch` goes on with the next one."""
         return self._machine.is_expired(delivery)
 
     def note_consumed(self, delivery: Delivery) -> None:
@@ -205,12 +210,19 @@ class AsyncConsumer(AsyncCloseable):
         self._machine.consumed(delivery)
         self._link.flush_soon()
 
-    def put_back(self, delivery: Delivery | None) -> None:
-        """In the loop: the thread went away with nothing. What it has not taken goes back, too."""
-        if delivery is None:
-            self._machine.take_back()
-        else:
-            self._machine.put_back(delivery)
+    def put_back(self, taken: Delivery | None) -> None:
+        """In the loop: all that the thread has not received goes back.
+
+        Args:
+            taken: what it was about to receive; the connection may have broken since.
+        """
+        machine = self._machine
+        self._end_waiting()
+        machine.end_batch()
+        for delivery in reversed(list(machine.reserved)):
+            machine.put_back(delivery)
+        if taken is not None:
+            machine.put_back(taken)
 
     # --- the rest
 

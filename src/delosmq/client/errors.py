@@ -80,6 +80,14 @@ def used_by_two(who: str) -> IllegalStateError:
     )
 
 
+def receives_already(destination: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9083",
+        f"this thread is amid receiving from the consumer of {destination}, and is interrupted by a signal handler that"
+        " receives from it, too: have the handler set a flag and receive afterwards, or give it a consumer of its own.",
+    )
+
+
 def loop_over(loop: str) -> IllegalStateError:
     return IllegalStateError(
         "DMQ9082",

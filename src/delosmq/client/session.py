@@ -87,10 +87,8 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: as `LoopThread.run`, and `check_caller`.
         """
-        if len(self.done):
-            self.done.ask()  # for a send that was interrupted before it asked
         if in_listener():
-            return self._thread.run(work)
+            return self.done.run(work)
         try:
             before = self.check_caller()
         except IllegalStateError:
@@ -98,7 +96,7 @@ class ClientSession(Closeable):
             raise
         self.caller = get_ident()
         try:
-            return self._thread.run(work)
+            return self.done.run(work)
         finally:
             self.caller = before
 
@@ -237,8 +235,7 @@ class ClientSession(Closeable):
         """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
         back."""
         if not self._inner.closed:
-            self.done.ask()
-            self._thread.run(self._inner.close(waits=not in_listener()))
+            self.done.run(self._inner.close(waits=not in_listener()))
         self.end_listeners()
 
     def end_listeners(self) -> None:
@@ -365,7 +362,7 @@ class MessageConsumer(Closeable):
         self._thread = thread
         self._inner = inner
         self._session = session
-        self._hand_over = HandOver(thread, inner, session.done)
+        self._hand_over = HandOver(inner, session.done)
 
     def __iter__(self) -> Iterator[JmsMessage]:
         while (message := self.receive()) is not None:
@@ -382,13 +379,15 @@ class MessageConsumer(Closeable):
     def receive(self, timeout_s: float | None = None) -> JmsMessage | None:
         """The next message; None when none came in time, or when the consumer was closed meanwhile.
 
-        An exception in the waiting thread, such as KeyboardInterrupt, loses no message.
+        An exception in the waiting thread, such as KeyboardInterrupt, loses no message; one that a signal handler
+        raises while a caller written in C, such as functools.partial, passes the message on comes too late for that.
 
         Args:
             timeout_s: None waits for ever, 0 not at all.
 
         Raises:
-            IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener.
+            IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener; DMQ9083, this is a signal
+                handler amid a `receive` of this consumer.
         """
         session = self._session
         if in_listener():
@@ -432,8 +431,7 @@ class MessageConsumer(Closeable):
     def close(self) -> None:
         """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""
         if not self._inner.closed:
-            self._session.done.ask()
-            self._thread.run(self._inner.close())
+            self._session.done.run(self._inner.close())
 
 
 class QueueBrowser:

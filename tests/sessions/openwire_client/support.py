@@ -193,14 +193,14 @@ class Player:
         def look() -> bool:
             if not hands_over:
                 consumer.take_back()
-            if consumer.handed_over and not consumer.is_expired(consumer.handed_over[0]):
-                found.append(consumer.handed_over.popleft())
+            if consumer.handed_over and not consumer.is_expired(first_of(consumer)):
+                found.append(take(consumer))
                 return True
             consumer.take_back()
             delivery = consumer.reserve()
             if delivery is not None and hands_over:
                 consumer.hand_over(delivery)
-                delivery = consumer.handed_over.popleft()
+                delivery = take(consumer)
             if delivery is not None:
                 found.append(delivery)
             return delivery is not None
@@ -250,6 +250,18 @@ class Player:
         ours = [without_cause(frame, form) for frame in self.sent]
         assert shown(ours, form) == shown(theirs, form)
         assert ours == theirs
+
+
+def first_of(consumer: OpenWireConsumer) -> Delivery:
+    """Of what is handed over."""
+    return next(iter(consumer.handed_over))
+
+
+def take(consumer: OpenWireConsumer) -> Delivery:
+    """As the other thread."""
+    delivery = first_of(consumer)
+    assert consumer.handed_over.pop(delivery)
+    return delivery
 
 
 def decoded(frame: bytes, form: WireFormat | None) -> Structure:

@@ -13,7 +13,7 @@ from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, Pre
 from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
 from delosmq.wire.openwire.commands import ConsumerControl, RemoveInfo
 from delosmq.wire.openwire.structures import XATransactionId
-from tests.sessions.openwire_client.support import OPTIONS
+from tests.sessions.openwire_client.support import OPTIONS, first_of, take
 from tests.sessions.openwire_client.test_machine import QUEUE, Wire
 from tests.sessions.openwire_client.test_reconnecting import cut, resumed
 
@@ -35,7 +35,7 @@ def numbers(consumer: OpenWireConsumer) -> list[int]:
 def receive(consumer: OpenWireConsumer, count: int = 1) -> None:
     """As the other thread, and then the loop."""
     for _ in range(count):
-        consumer.consumed(consumer.handed_over.popleft())
+        consumer.consumed(take(consumer))
 
 
 def counting(consumer: OpenWireConsumer, received: list[Delivery]) -> Callable[[], None]:
@@ -179,7 +179,7 @@ def test_what_grows_too_old_where_it_was_handed_over_to_is_told_in_its_turn() ->
     assert numbers(consumer) == [1, 2, 3]
     wire.pass_ms(100)
     receive(consumer)
-    assert consumer.is_expired(consumer.handed_over[0])
+    assert consumer.is_expired(first_of(consumer))
     consumer.take_back()
     hand_over(consumer)
     receive(consumer)
@@ -209,7 +209,7 @@ def test_what_was_handed_over_comes_again_after_a_break_and_is_no_duplicate(mode
     _, consumer = wire.consumer(mode)
     wire.dispatch(consumer, 3)
     hand_over(consumer)
-    taken = consumer.handed_over.popleft()
+    taken = take(consumer)
     wire.take()
     cut(wire)
     assert numbers(consumer) == []
@@ -230,7 +230,7 @@ def test_what_was_received_before_a_break_counts_before_it(mode: AckMode) -> Non
     session, consumer = wire.consumer(mode)
     wire.dispatch(consumer, 3)
     hand_over(consumer)
-    taken = [consumer.handed_over.popleft() for _ in range(2)]
+    taken = [take(consumer) for _ in range(2)]
     session.count_received = counting(consumer, taken)
     wire.take()
     cut(wire)
@@ -249,7 +249,7 @@ def test_a_branch_has_what_was_received_in_it_and_not_what_was_handed_over(ends:
     resource.start(branch)
     wire.dispatch(consumer, 2)
     hand_over(consumer)
-    taken = [consumer.handed_over.popleft()]
+    taken = [take(consumer)]
     hand_over(consumer)
     session.count_received = counting(consumer, taken)
     wire.take()
@@ -268,7 +268,7 @@ def test_what_the_other_thread_took_and_did_not_get_comes_before_the_rest() -> N
     _, consumer = wire.consumer()
     wire.dispatch(consumer, 3)
     hand_over(consumer)
-    taken = consumer.handed_over.popleft()
+    taken = take(consumer)
     consumer.put_back(taken)
     assert waiting(consumer) == [1, 2, 3]
     assert wire.acks() == []
@@ -279,7 +279,7 @@ def test_what_it_only_looked_at_stays_where_it_was() -> None:
     _, consumer = wire.consumer()
     wire.dispatch(consumer, 3)
     hand_over(consumer)
-    seen = consumer.handed_over[0]
+    seen = first_of(consumer)
     consumer.take_back()
     consumer.put_back(seen)
     assert waiting(consumer) == [1, 2, 3]

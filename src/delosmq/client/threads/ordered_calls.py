@@ -2,14 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.wake_up import WakeUp
 
+T = TypeVar("T")
+
 NOT_YET: Final = object()
 """What a function returns that wants to be called again, before those that are given later."""
+_AGAIN_S: Final = 0.005
+"""Until then the loop lets the thread go on that has not decided yet."""
 
 
 class OrderedCalls:
@@ -17,37 +21,60 @@ class OrderedCalls:
     the loop for later."""
 
     def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
         self._functions: deque[Callable[[], object]] = deque()
-        self._early: list[Callable[[], object]] = []
+        self._undecided: list[Callable[[], object]] = []
         self._working = False
+        self._again: asyncio.TimerHandle | None = None
         self._wake_up = WakeUp(thread.soon, self.work_off)
         self.put: Callable[[Callable[[], object]], None] = self._functions.append
         self.ask = self._wake_up.ask
 
     def __len__(self) -> int:
-        """How many the loop has not done; one that waits for its turn is counted at any moment."""
-        return len(self._functions) + len(self._early)
+        """How many the loop has not done; one that is not decided yet is counted at any moment."""
+        return len(self._functions) + len(self._undecided)
 
     def add(self, function: Callable[[], object]) -> None:
         self._functions.append(function)
         self._wake_up.ask()
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a coroutine returns that runs after these; as `LoopThread.run`."""
+        if len(self):
+            self.ask()  # for what was put by a caller that was interrupted before it asked
+        return self._thread.run(work)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """What a function returns; as `run`."""
+
+        async def called() -> T:
+            return function()
+
+        return self.run(called())
+
     def work_off(self) -> None:
         """In the loop. One that fails leaves the others their turn: what is asked for later counts on them."""
-        functions, early = self._functions, self._early
+        functions, undecided = self._functions, self._undecided
         if self._working:
             return  # one of them has led here
         self._working = True
         for _ in range(len(functions)):
             try:
                 if functions[0]() is NOT_YET:
-                    early.append(functions[0])
+                    undecided.append(functions[0])
             except Exception as error:
                 told = {"message": "what a thread has done in its session failed in the loop", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(told)
             functions.popleft()
-        functions.extendleft(reversed(early))
-        early.clear()
-        self._working = False
         if functions:
             self._wake_up.ask()
+        if undecided:
+            functions.extendleft(reversed(undecided))
+            undecided.clear()
+            if self._again is None:
+                self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._work_off_again)
+        self._working = False
+
+    def _work_off_again(self) -> None:
+        self._again = None
+        self.work_off()

@@ -30,7 +30,7 @@ class OpenWireConsumer(ConsumerAcks):
         listens: its messages go to a listener.
         ends: how often the broker had nothing to give: to a pull, or at the end of a browse.
         closing: nothing is delivered any more, and the consumer ends with the transaction.
-        handed_over: what is reserved for another thread, which takes it from the left, one by one; oldest first.
+        handed_over: what is reserved for another thread, oldest first, until it or this one removes it.
         count_received: calls `consumed` for what the other thread has received and the machine has not heard of.
     """
 
@@ -47,7 +47,7 @@ class OpenWireConsumer(ConsumerAcks):
         self.listens: bool = False
         self.ends: int = 0
         self.closing: bool = False
-        self.handed_over: deque[Delivery] = deque()
+        self.handed_over: dict[Delivery, bool] = {}
         self.count_received: Callable[[], None] = no_other_thread
         self._waiting: deque[Delivery] = deque()
         self._held: int = 0
@@ -193,20 +193,23 @@ class OpenWireConsumer(ConsumerAcks):
             self._waiting.appendleft(delivery)
             self.sender.events.changed(self.waiter)
 
-    def hand_over(self, delivery: Delivery) -> None:
+    def hand_over(self, delivery: Delivery) -> list[Delivery]:
         """Lets another thread take what was reserved, and what the application would be given after it."""
-        handed_over = self.handed_over
-        handed_over.append(delivery)
-        if not self._transaction.delivers_ahead:
-            return
+        batch = [delivery]
         waiting = self._waiting
-        while waiting:
-            following = waiting[0]
-            # An acknowledgement says why the application does not see it, and has its turn after those before.
-            if self.is_expired(following) or self._is_poison(following):
-                return
+        # Where one is too old, or poison, an acknowledgement says so, and has its turn after those before.
+        while (
+            waiting
+            and self._transaction.delivers_ahead
+            and not self.is_expired(waiting[0])
+            and not self._is_poison(waiting[0])
+        ):
+            following = waiting.popleft()
             self.reserved[following] = None
-            handed_over.append(waiting.popleft())
+            batch.append(following)
+        for one in batch:
+            self.handed_over[one] = True
+        return batch
 
     def take_back(self) -> None:
         """What the other thread has not taken waits here again, as if it had never been handed over."""
@@ -214,9 +217,9 @@ class OpenWireConsumer(ConsumerAcks):
         if not handed_over:
             return
         while True:
-            try:  # one step each: the other thread takes from the left meanwhile
-                delivery = handed_over.pop()
-            except IndexError:
+            try:  # one step each: the other thread takes some meanwhile
+                delivery, _ = handed_over.popitem()
+            except KeyError:
                 break
             del self.reserved[delivery]
             self._waiting.appendleft(delivery)
