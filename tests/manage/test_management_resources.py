@@ -8,9 +8,11 @@ import pytest
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.control.routers import RouterControl
 from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.declarations import Int, Long, Parameter, ResourceKind, attribute, operation
 from delosmq.manage.messages.resources import resource_kinds
+from delosmq.manage.messages.router_resource import router_kind
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import AccessControl, Login
 from tests.manage.support import LoopHost
@@ -28,7 +30,7 @@ def kinds() -> list[ResourceKind]:
         QueueControl(host.broker, access),
         AddressControl(host.broker, access),
     )
-    return resource_kinds(host.broker, controls)
+    return [*resource_kinds(host.broker, controls), router_kind(RouterControl({}, access, host.broker))]
 
 
 def title_of(kind: ResourceKind) -> str:
