@@ -1,15 +1,15 @@
 """`python -m benchmarks`: the comparisons, then the engine alone and a restart; tables on standard output.
 
 Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire`, `engine` or `restart` runs one of
-them; arguments behind the word are its own. `python -m benchmarks count` counts instructions instead of time,
-`python -m benchmarks clients` compares our client with others.
+them; arguments behind the word are its own. `python -m benchmarks takeover` measures how long clients are without a
+broker, `count` counts instructions instead of time, `clients` compares our client with others.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import compare, count, engine, report, restart
+from benchmarks import compare, count, engine, report, restart, takeover
 from benchmarks.clients import compare as clients
 from benchmarks.comparison import COMPARISONS
 
@@ -30,6 +30,8 @@ def main() -> int:
         return engine.main(rest)
     if which == ["restart"]:
         return restart.main(rest)
+    if which == ["takeover"]:
+        return takeover.main(rest)
     if which and which[0] in COMPARISONS:
         return _compare(which[0], rest)
     return max(*(_compare(name, sys.argv[1:]) for name in COMPARISONS), engine.main([]), restart.main([]))

@@ -8,10 +8,10 @@ import logging
 import pytest
 
 from delosmq.composition.activation_watch import ActivationWatch
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, SupersededError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
-from delosmq.storage.activation import Activation, Attempt, PairState, Role, SupersededError, Verified
+from delosmq.storage.activation import Activation, Attempt, PairState, Role, Verified
 
 
 class HandClock(Clock):

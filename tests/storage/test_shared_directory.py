@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from delosmq.model.errors import SupersededError
 from delosmq.model.ids import MonotonicNs
-from delosmq.storage.activation import LEASE_NS, PairState, Role, SupersededError, takes_over
+from delosmq.storage.activation import LEASE_NS, PairState, Role, takes_over
 from delosmq.storage.activation_file import ActivationFile
 from delosmq.storage.lock import DirectoryLock
 from delosmq.storage.shared_directory import DirectoryActivation

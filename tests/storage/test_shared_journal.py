@@ -14,9 +14,9 @@ from random import Random
 import pytest
 
 from delosmq.engine.log.log import Batch
-from delosmq.model.errors import StorageError
+from delosmq.model.errors import StorageError, SupersededError
 from delosmq.model.ids import Position
-from delosmq.storage.activation import Fence, Role, SupersededError
+from delosmq.storage.activation import Fence, Role
 from delosmq.storage.journal import JournalStore, open_journal
 from delosmq.storage.journal.sync.syncer import wait_readable
 from delosmq.storage.shared_directory import DirectoryActivation
@@ -218,6 +218,23 @@ def test_what_a_successor_writes_is_in_files_of_its_own_and_those_of_the_former_
         assert path.read_bytes() == before[path.name]
     assert tail in before
     assert len(list(directory.glob("journal-2*.dmq"))) > 5
+    old.close()
+    new.close()
+
+
+def test_a_superseded_broker_that_misses_a_file_of_its_own_says_why(directory: Path) -> None:
+    old = Life(directory)
+    old.append(b"before")
+    assert old.sync()
+    old.activation.take_away()
+    new = Life(directory)
+    deadline = time.monotonic() + SYNC_S
+    while len(list(directory.glob("journal-1*.dmq"))) > 1 and time.monotonic() < deadline:
+        new.append(b"m")
+        assert new.sync()
+    while not old.listener.failures and time.monotonic() < deadline:
+        step(old, b"old", Random(1))
+    assert isinstance(old.listener.failures[0], SupersededError)
     old.close()
     new.close()
 

@@ -84,6 +84,10 @@ class StorageError(BrokerError):
     """The store can't do its work: damaged, full or failing."""
 
 
+class SupersededError(StorageError):
+    """Another broker is active on the same store: this one stops, and nothing it has done since counts."""
+
+
 class InvariantError(BrokerError):
     """DelosMQ broke a promise to itself. Never swallowed: the broker stops rather than guess."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from delosmq.model.errors import StorageError
+from delosmq.model.errors import SupersededError
 from delosmq.model.ids import MonotonicNs
 
 SUPERSEDED: Final = "DMQ3050"
@@ -84,10 +84,6 @@ class Verified:
 
     until: MonotonicNs
     failback_wanted: bool = False
-
-
-class SupersededError(StorageError):
-    """Another broker is active: this one stops, and nothing it has done since counts."""
 
 
 class Fence(ABC):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from delosmq.model.errors import SupersededError
 from delosmq.model.ids import MonotonicNs
 from delosmq.storage.activation import (
     LEASE_NS,
@@ -19,7 +20,6 @@ from delosmq.storage.activation import (
     Attempt,
     PairState,
     Role,
-    SupersededError,
     Verified,
     superseded,
     takes_over,

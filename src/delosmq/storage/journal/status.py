@@ -1,8 +1,8 @@
 """Whether a journal runs: it fails once, and after that nothing is written, synced or confirmed."""
 
 from delosmq.engine.log.ports import StoreEvents
-from delosmq.model.errors import StorageError
-from delosmq.storage.activation import SUPERSEDED_ERRNO, SupersededError
+from delosmq.model.errors import StorageError, SupersededError
+from delosmq.storage.activation import SUPERSEDED_ERRNO
 from delosmq.storage.journal.files import Files
 
 

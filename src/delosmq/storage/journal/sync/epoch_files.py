@@ -46,7 +46,12 @@ class EpochFiles(Files):
         return named if len(named) == len(found) else [*named, MANIFEST_NAME]
 
     def open(self, name: str, *, create: bool = False) -> int:
-        return self._files.open(self._name(name, create=create), create=create)
+        try:
+            return self._files.open(self._name(name, create=create), create=create)
+        except FileNotFoundError:
+            # A successor removes what it does not need.
+            self._fence.check()
+            raise
 
     def close(self, handle: int) -> None:
         self._files.close(handle)
