@@ -172,7 +172,7 @@ def test_a_second_broker_on_the_same_tables_is_refused(
     broker.start()
     url = (broker.directory / "etc" / "broker.xml").read_text("utf-8").partition("<jdbc-connection-url>")[2]
     second = instance(tmp_path / "second", url.partition("<")[0])
-    with pytest.raises(AssertionError, match=r"DMQ3070: the tables in the database at .* are in use by the broker of "):
+    with pytest.raises(RuntimeError, match=r"DMQ3070: the tables in the database at .* are in use by the broker of "):
         second.start()
     second.end()
     assert broker.stop() == 0
