@@ -118,6 +118,17 @@ async def test_few_of_them_stay(server: RunningServer) -> None:
         await spare.close()
 
 
+@pytest.mark.parametrize("allowed", [1, 9])
+async def test_of_fewer_than_ten_connections_none_is_kept_for_who_does_not_log_in(allowed: int) -> None:
+    async with running(replace(FEW, connections_allowed=allowed)) as server:
+        server.parts.protocols = (*server.parts.protocols, OpenWireProtocol())
+        spare = await Spare.open(server)
+        hasten(server)
+        await spare.closed()
+        (line,) = server.logged.lines
+        assert "as many spare connections as the acceptor keeps (0, by its connectionsAllowed)" in line
+
+
 @pytest.mark.parametrize("logs_in", [True, False])
 async def test_one_that_logs_in_or_leaves_makes_room_for_another(server: RunningServer, logs_in: bool) -> None:
     spares = [await Spare.open(server) for _ in range(KEPT)]

@@ -26,7 +26,7 @@ class SpareConnections:
     def __init__(self, acceptor: AcceptorSettings) -> None:
         self._acceptor = acceptor
         allowed = acceptor.connections_allowed
-        self._most: int = _WITHOUT_A_LIMIT if allowed < 0 else max(1, allowed // _ONE_IN)
+        self._most: int = _WITHOUT_A_LIMIT if allowed < 0 else allowed // _ONE_IN
         self._spares: set[object] = set()
 
     def keeps(self, connection: object, session: SessionMachine | None) -> bool:
