@@ -13,6 +13,7 @@ from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.client.link import MOST_UNHEARD, Link
 from delosmq.client.options.urls import plan_of
 from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from tests.client.support import WAIT_S, OpenAsync
 
 
@@ -308,3 +309,30 @@ async def test_a_request_without_a_reply_ends_with_its_time(aio: AsyncConnection
         await aio.request(name, "x", timeout_s=0.02)
     with pytest.raises(IllegalStateError, match="DMQ9071"):
         await aio.reply(JmsMessage(), "x")
+
+
+async def test_a_browser_of_a_stopped_connection_waits_for_its_start(
+    aio: AsyncConnection, open_async: OpenAsync, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in "abc":
+        await aio.send(name, text)
+    reserve, looks = AsyncConsumer.reserve, [0]
+
+    async def counted(consumer: AsyncConsumer, timeout_s: float | None) -> Delivery | None:
+        looks[0] += 1
+        return await reserve(consumer, timeout_s)
+
+    monkeypatch.setattr(AsyncConsumer, "reserve", counted)
+    session, other = await open_async(), await open_async()
+    browser = await session.create_browser(name)
+    aio.stop()
+
+    async def browse() -> list[str]:
+        return [message.text async for message in browser]
+
+    browsing = asyncio.ensure_future(browse())
+    for _ in range(5):
+        await other.create_temporary_queue()  # the broker's answer comes behind the messages
+    assert looks == [0]
+    aio.start()
+    assert await browsing == ["a", "b", "c"]

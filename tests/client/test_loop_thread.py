@@ -1,6 +1,7 @@
 """The blocking client's loop: signals reach those who wait for it, and never it itself."""
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -214,3 +215,41 @@ def test_threads_of_one_connection_lose_nothing(
     for worker in workers:
         worker.join()
     assert sorted(received) == sorted(f"{number} {at}" for number in range(threads) for at in range(each))
+
+
+# Python warns of a fork while there are threads; this is about who does it all the same.
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_of_the_process_is_told_that_the_connection_is_its_parents(
+    connection: ClientConnection, name: str
+) -> None:
+    with connection.create_session() as session:
+        consumer = session.create_consumer(name)
+        producer = session.create_producer(name)
+        for text in "abc":
+            producer.send(text)
+        first = consumer.receive(WAIT_S)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            for call in (
+                lambda: consumer.receive(0),
+                lambda: producer.send("d", persistent=False),
+                lambda: connection.send(name, "d"),
+                lambda: session.recover(),
+                lambda: connection.create_session(),
+            ):
+                try:
+                    call()
+                except IllegalStateError as error:
+                    os.write(writing, f"{error.code} ".encode())
+            for used in (consumer, producer, session, connection):
+                used.close()
+            os.write(writing, b"closed")
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            assert told.read() == "DMQ9084 " * 5 + "closed"
+        os.waitpid(child, 0)
+        rest = [consumer.receive(WAIT_S) for _ in range(2)]
+        assert [one.text for one in (first, *rest) if one] == ["a", "b", "c"]
+        assert consumer.receive(0) is None

@@ -390,3 +390,8 @@ def test_an_argument_of_another_type_is_named_and_the_branch_goes_on(session: Xa
     with pytest.raises(ClientOptionError, match="DMQ9056: one_phase is 1, but must be True or False"):
         resource.commit(xid, one_phase=1)
     resource.commit(xid, one_phase=True)
+
+
+def test_a_session_has_one_resource(connection: ClientConnection) -> None:
+    with connection.create_xa_session() as session:
+        assert session.xa_resource is session.xa_resource

@@ -231,12 +231,13 @@ class AsyncConsumer(AsyncCloseable):
         while True:
             self._arrived.clear()
             if self._machine.waiting_count:
-                return True
-            if self.closed or self._machine.ends:
+                if self._link.machine.running:
+                    return True
+            elif self.closed or self._machine.ends:
                 return False
-            if self._machine.pull(NO_WAIT):
+            elif self._machine.pull(NO_WAIT):
                 self._link.flush()
-            await self._arrived.wait()
+            await self._wait(None)
 
     def _acknowledger(self, delivery: Delivery) -> Callable[[], None] | None:
         mode = self._session.mode

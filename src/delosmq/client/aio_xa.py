@@ -165,9 +165,9 @@ class AsyncXaSession(AsyncSession):
 
     def __init__(self, link: Link, machine: OpenWireClientSession, resource: XaBranches, connection: object) -> None:
         super().__init__(link, machine, connection)
-        self._branches = resource
+        self._resource = AsyncXaResource(self, link, resource)
 
     @property
     def xa_resource(self) -> AsyncXaResource:
         """Starts and ends its branches."""
-        return AsyncXaResource(self, self._link, self._branches)
+        return self._resource

@@ -143,7 +143,7 @@ class ClientConnection(Closeable):
 
     def close(self) -> None:
         """Ends it with all its sessions. Transactions are rolled back, and what was not acknowledged goes back."""
-        if self._left:
+        if self._left or self._thread.forked:
             return
         self._left = True
         try:

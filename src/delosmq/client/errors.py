@@ -88,6 +88,13 @@ def receives_already(destination: str) -> IllegalStateError:
     )
 
 
+def forked() -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9084",
+        "the connection was made before this process was forked, and belongs to the parent: connect in the child.",
+    )
+
+
 def loop_over(loop: str) -> IllegalStateError:
     return IllegalStateError(
         "DMQ9082",

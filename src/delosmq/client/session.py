@@ -13,7 +13,7 @@ from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
-from delosmq.client.errors import used_by_two
+from delosmq.client.errors import forked, used_by_two
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.threads.hand_over import HandOver
@@ -74,8 +74,10 @@ class ClientSession(Closeable):
         """Who is at work in it: 0, or this thread, of which this is a signal handler. Listeners are not counted.
 
         Raises:
-            IllegalStateError: DMQ9081, it is another thread.
+            IllegalStateError: DMQ9081, it is another thread; DMQ9084, this is a child of its process.
         """
+        if self._thread.forked:
+            raise forked()
         caller = self.caller  # once: the other thread may leave meanwhile
         if caller not in (0, get_ident()):
             raise used_by_two("thread")
@@ -234,6 +236,8 @@ class ClientSession(Closeable):
     def close(self) -> None:
         """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
         back."""
+        if self._thread.forked:
+            return
         if not self._inner.closed:
             self.done.run(self._inner.close(waits=not in_listener()))
         self.end_listeners()
@@ -351,7 +355,7 @@ class MessageProducer(Closeable):
         return prepared.made.message_id
 
     def close(self) -> None:
-        if not self._inner.closed:
+        if not self._inner.closed and not self._thread.forked:
             self._thread.run(self._inner.close())
 
 
@@ -430,7 +434,7 @@ class MessageConsumer(Closeable):
 
     def close(self) -> None:
         """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""
-        if not self._inner.closed:
+        if not self._inner.closed and not self._thread.forked:
             self._session.done.run(self._inner.close())
 
 

@@ -73,9 +73,9 @@ class XaSession(ClientSession):
 
     def __init__(self, thread: LoopThread, inner: AsyncXaSession, connection: object) -> None:
         super().__init__(thread, inner, connection)
-        self._resource = inner.xa_resource
+        self._resource = XaResource(self, thread, inner.xa_resource)
 
     @property
     def xa_resource(self) -> XaResource:
         """Starts and ends its branches."""
-        return XaResource(self, self._thread, self._resource)
+        return self._resource

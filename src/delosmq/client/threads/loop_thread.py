@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from delosmq.client.errors import in_the_loop
+from delosmq.client.errors import forked, in_the_loop
 from delosmq.client.threads.wake_up import WakeUp
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.errors import closed
@@ -84,11 +84,15 @@ class LoopThread:
     where they want to know what came of it. They never hold the loop themselves, nor any lock: signal handlers and
     KeyboardInterrupt come in the midst of whatever a thread does, the first may use the client, and the second may
     leave nothing half done that others share.
+
+    Attributes:
+        forked: this process is the child of the one in which the thread runs, and has no such thread.
     """
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop()
         self.users = 0
+        self.forked = False
         self._ended = False
         self._given: deque[Callable[[], object]] = deque()
         self._wake_up = WakeUp(self._schedule, self._work_off)
@@ -139,8 +143,12 @@ class LoopThread:
         """What a coroutine returns; it is cancelled when the caller is interrupted.
 
         Raises:
-            IllegalStateError: DMQ9001, all connections are closed; DMQ9065, the caller is in this very loop.
+            IllegalStateError: DMQ9001, all connections are closed; DMQ9065, the caller is in this very loop; DMQ9084,
+                the process was forked since.
         """
+        if self.forked:
+            work.close()
+            raise forked()
         if threading.current_thread() is self._thread:
             work.close()
             raise in_the_loop()
@@ -172,7 +180,7 @@ class LoopThread:
         self._give(function)
 
     def _give(self, function: Callable[[], object]) -> None:
-        if not self._ended:
+        if not self._ended and not self.forked:
             self._given.append(function)
             self._wake_up.ask()
 
@@ -204,6 +212,14 @@ def _drain_at_exit() -> None:
 
 
 atexit.register(_drain_at_exit)
+
+
+def _note_fork() -> None:
+    for thread in _shared:
+        thread.forked = True
+
+
+os.register_at_fork(after_in_child=_note_fork)
 
 
 def enter() -> LoopThread:
