@@ -1,5 +1,8 @@
 """Client fixtures: connections to the test's broker under pytest-asyncio and anyio's plugin."""
 
+import gc
+import warnings
+
 import pytest
 
 from delosmq.testing import BrokerFixture
@@ -63,6 +66,9 @@ def test_they_work_in_strict_mode_and_with_anyio(pytester: pytest.Pytester) -> N
         """
 import asyncio
 
+import gc
+import warnings
+
 import pytest
 
 
@@ -113,3 +119,12 @@ def test_a_connection_takes_options_and_a_client_id() -> None:
             broker.cut_connections()
             client.send("tea", "one pot")
         broker.queue("tea").assert_has(messages=1)
+
+
+def test_a_connection_that_was_forgotten_names_the_line_of_the_test(broker: BrokerFixture) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        broker.connect()
+        gc.collect()
+    said = [str(one.message) for one in found if one.category is ResourceWarning]
+    assert [line.partition(":")[0] for line in said] == [f"the connection made at {__file__}"]

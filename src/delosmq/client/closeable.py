@@ -5,6 +5,7 @@ was made.
 """
 
 import logging
+import os
 import sys
 import warnings
 from abc import ABC, abstractmethod
@@ -15,7 +16,7 @@ from typing import Final, Self
 from weakref import finalize
 
 _LOG: Final = logging.getLogger("delosmq.client")
-_HERE: Final = str(Path(__file__).parent)
+_PACKAGE: Final = f"{Path(__file__).parent.parent}{os.sep}"
 
 
 class Closeable(ABC):
@@ -59,7 +60,7 @@ def watch(thing: object, what: str, is_open: Callable[[], bool], close: Callable
 def _made_at() -> str:
     """File and line of the program that calls into this package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
