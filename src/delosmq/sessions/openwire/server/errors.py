@@ -177,7 +177,8 @@ def too_many(what: str, limit: int) -> str:
 def too_many_destinations(there: int, more: int, limit: int) -> str:
     return (
         f"the consumers of the connection have {there} destinations and would have {more} more, but {limit} may be,"
-        " each of a composite one counted: close some."
+        " each of a composite one counted, and one by which a client hears of temporary destinations: close some, or"
+        " use another connection, as no setting changes this."
     )
 
 
