@@ -125,3 +125,12 @@ def test_a_compressed_message_crosses_a_broker(broker: Any, name: str) -> None:
     with connect(url, user=broker.user, password=broker.password) as connection:
         connection.send(name, "tea " * 1000)
         assert next(connection.messages(name)).text == "tea " * 1000
+
+
+@pytest.mark.parametrize("value", [Float(1e300), Float(-3.5e38)])
+def test_a_float_that_is_too_large_for_its_mark_is_refused(
+    connection: ClientConnection, name: str, value: Float
+) -> None:
+    with pytest.raises(MessageFormatError, match=r"DMQ9060: 'weight' can't be sent: .* more than a Float of 32 bits"):
+        connection.send(name, "x", properties={"weight": value})
+    connection.send(name, {"weight": Float("inf")})

@@ -94,6 +94,14 @@ def test_delays_between_rounds_grow_up_to_a_limit() -> None:
             "failover:(tcp://a)?maxReconnectAttempts=-2",
             "DMQ9051: failover: 'maxReconnectAttempts' is '-2', but must be a whole number from -1 to 2147483647.",
         ),
+        (
+            "tcp://x?jms.useAsyncSend=true&jms.useAsyncSend=false",
+            "DMQ9051: tcp://x: 'jms.useAsyncSend' is 'false', but must be written once.",
+        ),
+        (
+            "tcp://x?jms.password=my#secret",
+            "DMQ9052: 'tcp://x' is no URL of a broker: what follows a '#' is no part of it; write %23 for a '#' in a",
+        ),
         ("failover:(tcp://a)?timeout", "DMQ9051: failover: 'timeout' is '', but must be written as name=value."),
     ],
 )
@@ -124,6 +132,7 @@ def test_a_wrong_url_is_answered_with_what_was_meant(url: str, said: str) -> Non
         "jms.redeliveryPolicy.initialRedeliveryDelay=-1",
         "jms.redeliveryPolicy.redeliveryDelay=-1",
         "jms.redeliveryPolicy.backOffMultiplier=-1",
+        "jms.redeliveryPolicy.backOffMultiplier=0",
         "jms.redeliveryPolicy.backOffMultiplier=nan",
         "jms.redeliveryPolicy.backOffMultiplier=inf",
         "jms.redeliveryPolicy.collisionAvoidancePercent=-1",
@@ -162,6 +171,7 @@ def test_destinations_by_name() -> None:
     assert named("orders") == JmsDestination("orders")
     assert named("prices", topic=True) == named("topic://prices") == JmsDestination("prices", is_topic=True)
     assert named("temp-queue://a:1") == JmsDestination("a:1", is_temporary=True)
+    assert named("queue://http://a") == JmsDestination("http://a")
     assert [str(named(one)) for one in ("a", "topic://a", "temp-topic://a")] == [
         "queue://a",
         "topic://a",
@@ -190,6 +200,15 @@ def test_a_destination_s_options_are_its_consumers_and_no_part_of_its_name() -> 
         ("orders?windowSize=1", "DMQ9050: destination orders: there is no option 'windowSize'; did you mean"),
         ("", "DMQ9055"),
         ("topic://", "DMQ9055"),
+        (
+            "Topic://prices",
+            "DMQ9055: 'Topic://prices' is no destination: the scheme 'Topic' is not known; did you mean topic://? Write"
+            " queue://Topic://prices for a queue of that name.",
+        ),
+        (
+            "http://prices",
+            "DMQ9055: 'http://prices' is no destination: the scheme 'http' is not known; write queue://h",
+        ),
     ],
 )
 def test_a_wrong_destination_is_refused(written: str, said: str) -> None:

@@ -27,6 +27,7 @@ from delosmq.client.aio import AsyncConnection, AsyncConnectionFactory
 from delosmq.client.aio import connect as connect_async
 
 Call = Callable[[Any], object]
+SAID_BY_CONNECT = "connect() and ConnectionFactory() got an unexpected keyword argument"
 
 
 def changed(**headers: object) -> TextMessage:
@@ -218,3 +219,22 @@ def test_a_coroutine_function_is_no_listener_of_the_blocking_client(connection: 
     with connection.create_session() as session, session.create_consumer(name) as consumer:
         with pytest.raises(ClientOptionError, match=r"^DMQ9056: listener is .*coroutine function.*delosmq.client.aio"):
             consumer.set_listener(wrong)
+
+
+def test_an_argument_that_is_none_of_connect_is_named_with_the_nearest() -> None:
+    wrong: Any = {"username": "tea"}
+    for make in (connect, connect_async, ConnectionFactory, AsyncConnectionFactory):
+        with pytest.raises(TypeError) as caught:
+            make("vm://none", **wrong)
+        assert str(caught.value) == f"{SAID_BY_CONNECT} 'username'; did you mean 'user'?"
+
+
+async def test_so_is_one_of_send(connection: ClientConnection, aio: AsyncConnection, name: str) -> None:
+    said = r"^send\(\) got an unexpected keyword argument 'time_to_live'; did you mean 'time_to_live_ms'\?"
+    wrong: Any = {"time_to_live": 3}
+    with pytest.raises(TypeError, match=said):
+        connection.send(name, "x", **wrong)
+    with connection.create_session() as session, pytest.raises(TypeError, match=said):
+        session.create_producer(name).send("x", **wrong)
+    with pytest.raises(TypeError, match=said):
+        await aio.send(name, "x", **wrong)

@@ -21,6 +21,7 @@ from delosmq.client.messages import (
 )
 from delosmq.client.one_caller import OneCaller, by_listener
 from delosmq.client.options.arguments import MOST_MS, demand_flag, demand_function, demand_number
+from delosmq.client.options.option_texts import refuse_unknown
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
@@ -199,8 +200,15 @@ class AsyncProducer(AsyncCloseable):
         priority: int | None = None,
         time_to_live_ms: int | None = None,
         delay_ms: int = 0,
+        **unknown: object,
     ) -> "PreparedMessage":
-        """What `send` sends, with its body and properties as they travel. Any thread may call this."""
+        """What `send` sends, with its body and properties as they travel. Any thread may call this.
+
+        Args:
+            unknown: refused, in the name of `send`.
+        """
+        if unknown:
+            refuse_unknown("send()", unknown, (*SendOptions.__annotations__, "destination", "on_completion"))
         target = self._target(destination)
         persistent = self.persistent if persistent is None else persistent
         priority = self.priority if priority is None else priority

@@ -1,5 +1,6 @@
 """Queues and topics as programs name them: ``orders``, ``topic://prices``, ``orders?consumer.exclusive=true``."""
 
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -17,6 +18,7 @@ from delosmq.wire.openwire.structures import QUALIFIERS, QUEUE, TEMP_TOPIC, TOPI
 
 _CONSUMER: Final = "consumer."
 _PRODUCER: Final = "producer."
+_SCHEME: Final = re.compile(r"([\w+.-]+)://")
 _MOST_KEPT: Final = 256
 """Destinations of received messages."""
 
@@ -68,10 +70,19 @@ def named(destination: Named, *, topic: bool = False) -> JmsDestination:
     qualified = address != found.name
     if not found.name:
         raise wrong_destination(destination, "it has no name; write a name, such as 'orders'.")
+    scheme = None if qualified else _SCHEME.match(found.name)
+    if scheme is not None:
+        raise wrong_destination(destination, _unknown_scheme(scheme[1], found.name))
     is_topic = found.code in (TOPIC, TEMP_TOPIC) if qualified else topic
     if not query:
         return JmsDestination(found.name, is_topic, found.is_temporary)
     return JmsDestination(found.name, is_topic, found.is_temporary, *_options(f"destination {address}", query))
+
+
+def _unknown_scheme(scheme: str, name: str) -> str:
+    near = nearest(scheme, (one.removesuffix("://") for one in QUALIFIERS.values()))
+    meant = f"did you mean {near}://? Write" if near else "write"
+    return f"the scheme '{scheme}' is not known; {meant} queue://{name} for a queue of that name."
 
 
 def _options(where: str, query: str) -> tuple[DestinationOptions, ProducerOptions]:

@@ -21,6 +21,7 @@ from delosmq.model.properties import (
     SHORT_KIND,
     TypedValue,
     kind_of,
+    narrowed,
 )
 
 
@@ -79,6 +80,8 @@ def typed(name: str, value: object, *, nested: bool = True) -> TypedValue:
         return TypedValue(kind_of(value), value)
     if isinstance(value, int):
         return _whole(name, value)
+    if type(value) is Float and narrowed(FLOAT_KIND, float(value)) != FLOAT_KIND:
+        raise wrong_value(name, f"{float(value)} is more than a Float of 32 bits holds")
     if isinstance(value, float):
         return TypedValue(FLOAT_KIND if type(value) is Float else kind_of(float(value)), float(value))
     if isinstance(value, str):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypedDict
 
 from delosmq.client.options.arguments import demand_kind, demand_text
+from delosmq.client.options.option_texts import refuse_unknown
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.client.options.urls import ConnectionPlan, plan_of
 from delosmq.sessions.openwire.client.options import RedeliveryPolicy
@@ -37,12 +38,17 @@ def plan_for(
     client_id: str = "",
     ssl_context: ssl.SSLContext | None = None,
     redelivery_policies: Mapping[str, RedeliveryPolicy] | None = None,
+    **unknown: object,
 ) -> ConnectionPlan:
     """What the URL says, and what `ConnectOptions` say better.
+
+    Args:
+        unknown: refused, in the name of what the program has called.
 
     Raises:
         ClientOptionError: DMQ9050 to DMQ9052, DMQ9055, DMQ9056.
     """
+    refuse_unknown("connect() and ConnectionFactory()", unknown, ConnectOptions.__annotations__)
     plan = plan_of(url)
     texts: dict[str, object] = {"user": user, "password": password, "client_id": client_id}
     for name, text in texts.items():

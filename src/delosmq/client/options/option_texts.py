@@ -34,6 +34,7 @@ _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "durable_topic_prefetch": _PREFETCH,
     "optimize_durable_topic_prefetch": _PREFETCH,
     "priority": (-128, 127),
+    "back_off_multiplier": (1, MOST_INT),
     "producer_window_size_bytes": (0, MOST_INT),
     "window_size_bytes": (0, MOST_INT),
     "version": (OLDEST_VERSION, NEWEST_VERSION),
@@ -54,12 +55,17 @@ def parameters(where: str, query: str) -> dict[str, str]:
     """What stands behind the question mark.
 
     Raises:
-        ClientOptionError: DMQ9050, a part has no value.
+        ClientOptionError: DMQ9051, a part has no value, or its name stands there twice.
     """
     for part in query.split("&") if query else ():
         if "=" not in part:
             raise wrong_option_value(where, part, "", "written as name=value")
-    return dict(parse_qsl(query, keep_blank_values=True))
+    found: dict[str, str] = {}
+    for name, text in parse_qsl(query, keep_blank_values=True):
+        if name in found:
+            raise wrong_option_value(where, name, text, "written once")
+        found[name] = text
+    return found
 
 
 def written(name: str) -> str:
@@ -119,6 +125,21 @@ def parsed(where: str, name: str, text: str, field: str, kind: type) -> object:
             raise wrong_option_value(where, name, text, bounds_in_words(least, most, whole=kind is int))
         return number
     return text
+
+
+def refuse_unknown(function: str, arguments: Iterable[str], known: Iterable[str]) -> None:
+    """
+    Args:
+        arguments: by their names, for which the function has no parameter.
+        known: for which it has one.
+
+    Raises:
+        TypeError: there are any.
+    """
+    for name in arguments:
+        near = nearest(name, known)
+        meant = f"; did you mean '{near}'?" if near else ""
+        raise TypeError(f"{function} got an unexpected keyword argument '{name}'{meant}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

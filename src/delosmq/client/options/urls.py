@@ -261,6 +261,8 @@ def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
         raise wrong_url(f"{split.scheme}://...", "it holds a user; say user= and password=, or jms.userName= in it.")
     if split.path not in ("", "/"):
         raise wrong_url(shown, f"leave out '{split.path}'.")
+    if split.fragment:
+        raise wrong_url(shown, "what follows a '#' is no part of it; write %23 for a '#' in a value.")
     texts = parameters(shown, split.query)
     _refuse_unknown(shown, texts, ())
     transport = {name: text for name, text in texts.items() if _is_transport(name)}
