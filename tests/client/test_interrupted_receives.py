@@ -300,3 +300,23 @@ def test_what_is_not_decided_yet_stays_before_what_is_given_later_and_holds_up_n
     thread.call(lambda: None)
     thread.end()
     assert said == ["beside it", "later", "behind it"]
+
+
+def test_what_is_decided_by_now_has_its_turn_before_what_the_thread_asks_for_elsewhere() -> None:
+    thread = LoopThread()
+    calls = OrderedCalls(thread)
+    for _ in range(10):  # the timer that looks again might come in between once
+        decided: list[bool] = []
+        said: list[str] = []
+
+        def receipt(decided: list[bool] = decided, said: list[str] = said) -> object:
+            if not decided:
+                return NOT_YET
+            said.append("received")
+            return None
+
+        calls.add(receipt)
+        thread.call(lambda: None)
+        decided.append(True)
+        assert thread.call(lambda said=said: list(said)) == ["received"]  # type: ignore[misc]
+    thread.end()

@@ -87,12 +87,14 @@ class LoopThread:
 
     Attributes:
         forked: this process is the child of the one in which the thread runs, and has no such thread.
+        undecided: called before what threads ask for next. Touched in the loop alone.
     """
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop()
         self.users = 0
         self.forked = False
+        self.undecided: dict[Callable[[], None], None] = {}
         self._ended = False
         self._given: deque[Callable[[], object]] = deque()
         self._wake_up = WakeUp(self._schedule, self._work_off)
@@ -120,6 +122,8 @@ class LoopThread:
     def _work_off(self) -> None:
         given = self._given
         try:
+            for look_again in tuple(self.undecided):
+                look_again()
             for _ in range(len(given)):  # what comes meanwhile has its turn after the sockets
                 given.popleft()()
         finally:

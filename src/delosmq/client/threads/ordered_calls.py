@@ -18,7 +18,7 @@ _AGAIN_S: Final = 0.005
 
 class OrderedCalls:
     """What one thread has the loop call and does not wait for: in the order given, and before anything that it asks
-    the loop for later."""
+    the loop for later, be it in another session."""
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
@@ -27,6 +27,7 @@ class OrderedCalls:
         self._working = False
         self._again: asyncio.TimerHandle | None = None
         self._wake_up = WakeUp(thread.soon, self.work_off)
+        self._look_again: Callable[[], None] = self.work_off  # one object, as the key that it is
         self.put: Callable[[Callable[[], object]], None] = self._functions.append
         self.ask = self._wake_up.ask
 
@@ -68,9 +69,11 @@ class OrderedCalls:
             functions.popleft()
         if functions:
             self._wake_up.ask()
+        self._thread.undecided.pop(self._look_again, None)
         if undecided:
             functions.extendleft(reversed(undecided))
             undecided.clear()
+            self._thread.undecided[self._look_again] = None
             if self._again is None:
                 self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._work_off_again)
         self._working = False

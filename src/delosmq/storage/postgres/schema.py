@@ -29,7 +29,9 @@ def prepare(tables: Tables, connection: DatabaseConnection, node_id: bytes) -> N
     """
     names = tables.names
     check_server(connection)
-    found = {table: _columns_of(connection, name) for table, name in names.items()}
+    found = _found(names, connection)
+    if any(found.values()) and not all(found.values()):
+        found = _found(names, connection)  # another broker may have made all of them after the look at the first
     if not any(found.values()):
         try:
             connection.run_text(_creation(names, node_id))
@@ -100,6 +102,10 @@ def _creation(names: dict[str, str], node_id: bytes) -> str:
         INSERT INTO {names["bindings"]} VALUES ({STATE_ROW}, 0, NULL);
         INSERT INTO {names["instance"]}
             VALUES (true, {FORMAT}, '\\x{node_id.hex()}', 0, '', 0, 'epoch', 'N', '{{}}')"""
+
+
+def _found(names: dict[str, str], connection: DatabaseConnection) -> dict[str, str]:
+    return {table: _columns_of(connection, name) for table, name in names.items()}
 
 
 def _columns_of(connection: DatabaseConnection, table: str) -> str:
