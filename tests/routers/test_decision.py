@@ -174,7 +174,7 @@ def routed(world: World) -> str:
     monitor = "$.artemis.internal.router.client.7" if world.monitor else ""
     if world.cached:
         assert one.cache is not None
-        for key in ("NULL", "FOO", "FOO_EU", "BAR", "AAA", "F", "0", "1"):
+        for key in ("NULL", "NUL", "FOO", "FOO_EU", "BAR", "AAA", "F", "0", "1"):
             one.cache.put(key, world.cached, at(0))
     decided = one.route(RouteRequest(monitor, user=world.value), at(world.waited_ms), at(0))
     if isinstance(decided, WaitUntil):
