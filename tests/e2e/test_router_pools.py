@@ -76,7 +76,7 @@ def routed(
 def ready(broker: RunningBroker, count: int) -> None:
     """Waits until so many targets are ready."""
     assert broker.composed is not None
-    pool = broker.composed.routing.routers["r"].pool
+    pool = broker.composed.connection_routers.by_name["r"].pool
     assert pool is not None
     end = time.monotonic() + PATIENCE_S
     while len(pool.ready_targets()) != count:
@@ -175,7 +175,7 @@ def test_a_wrong_password_makes_no_target_ready_and_is_told(tmp_path: Path, capl
 def until_told(router: RunningBroker) -> str:
     """Why the only target is not ready, once it was asked."""
     assert router.composed is not None
-    pool = router.composed.routing.routers["r"].pool
+    pool = router.composed.connection_routers.by_name["r"].pool
     assert pool is not None
     end = time.monotonic() + PATIENCE_S
     while pool.targets[0].trouble == "not asked yet":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.composition.connection_routing import ConnectionRouting
+from delosmq.composition.connection_routers import ConnectionRouters
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import BrokerSettings
@@ -55,24 +55,24 @@ def settings(package: Path, name: str, inner: str = "") -> BrokerSettings:
     return load_broker_xml(path, properties={}, memory_bytes=1024**3).settings
 
 
-def routing(found: BrokerSettings) -> ConnectionRouting:
-    return ConnectionRouting(found, SystemClock(), SystemRandom())
+def routers_of(found: BrokerSettings) -> ConnectionRouters:
+    return ConnectionRouters(found, SystemClock(), SystemRandom())
 
 
 def test_a_policy_of_another_package_is_known_and_used(package: Path) -> None:
-    router = routing(settings(package, "FIRST_LETTER", LETTERS)).routers["r"]
+    router = routers_of(settings(package, "FIRST_LETTER", LETTERS)).by_name["r"]
     assert router.policy is not None
     assert router.policy.transform("abc") == "ab"
 
 
 def test_one_that_refuses_its_properties_stops_the_start(package: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"'FIRST_LETTER' can't be used: KeyError"):
-        routing(settings(package, "FIRST_LETTER"))
+        routers_of(settings(package, "FIRST_LETTER"))
 
 
 def test_one_that_can_not_be_loaded_stops_the_start(package: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"'LOST' can't be loaded from no_such_module:Lost"):
-        routing(settings(package, "LOST"))
+        routers_of(settings(package, "LOST"))
 
 
 def test_a_name_that_no_package_brings_is_a_mistake_that_lists_those_there_are(package: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from delosmq.composition.activation_watch import ActivationWatch
-from delosmq.composition.connection_routing import ConnectionRouting
+from delosmq.composition.connection_routers import ConnectionRouters
 from delosmq.composition.discovery_groups import DiscoveryGroups
 from delosmq.composition.event_logs import DroppedLog, IdCacheLog
 from delosmq.composition.garbage_collection import not_collecting
@@ -113,7 +113,7 @@ class ComposedBroker(Host, LocalBroker):
         ConfigurationError: a connection router can't be made.
 
     Attributes:
-        routing: the connection routers.
+        connection_routers: those of broker.xml, by name in `by_name`.
         logins: decides which user with a right password is served, by protocols and HTTP; to be set before the start.
         management: carries out management messages; resources are added before the start.
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
@@ -168,7 +168,7 @@ class ComposedBroker(Host, LocalBroker):
         self.management = ManagementService(
             self.broker, self, self.gate, access=self.access, conversions=self.conversions, logger=logger
         )
-        self.routing = ConnectionRouting(settings, self.clock, self.random)
+        self.connection_routers = ConnectionRouters(settings, self.clock, self.random)
         self.discovery = DiscoveryGroups(settings, self.clock, logger)
         self._routers: RouterControl | None = None
         self.failed = asyncio.Event()
@@ -229,7 +229,7 @@ class ComposedBroker(Host, LocalBroker):
             QueueControl(self.broker, self.access),
             AddressControl(self.broker, self.access),
         )
-        self._routers = RouterControl(self.routing.routers, self.access, self.broker)
+        self._routers = RouterControl(self.connection_routers.by_name, self.access, self.broker)
         self.management.kinds += [*resource_kinds(self.broker, controls), router_kind(self._routers)]
         services = SessionServices(
             self.broker,
@@ -238,7 +238,7 @@ class ComposedBroker(Host, LocalBroker):
             access=self.access,
             conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
-            logins=self.routing.begin(self.logins, self, self.node_id(), self.logger),
+            logins=self.connection_routers.begin(self.logins, self, self.node_id(), self.logger),
             management=self.management,
         )
         passwords = self._passwords = PasswordChecks(loop)
@@ -444,7 +444,7 @@ class ComposedBroker(Host, LocalBroker):
         """
         self._draining = True
         self.discovery.close()
-        await self.routing.close()
+        await self.connection_routers.close()
         if self._lease_timer is not None:
             self._lease_timer.cancel()
         if self._http is not None:

@@ -23,7 +23,7 @@ _SHOWN_LETTERS: Final = 100
 """Of what a peer may have made up."""
 
 
-class ConnectionRouting:
+class ConnectionRouters:
     """Makes the routers that broker.xml names, and has logins asked again when their time comes.
 
     Raises:
@@ -31,7 +31,7 @@ class ConnectionRouting:
     """
 
     def __init__(self, settings: BrokerSettings, clock: ServerClock, random: Random) -> None:
-        self.routers: dict[str, ConnectionRouter] = make_routers(
+        self.by_name: dict[str, ConnectionRouter] = make_routers(
             settings.connection_routers,
             cluster_user=settings.cluster_user,
             random_start=lambda: int(random.fraction() * (1 << 31)),
@@ -52,15 +52,15 @@ class ConnectionRouting:
         Raises:
             ConfigurationError: a connector can't speak TLS as it is to.
         """
-        if not self.routers:
+        if not self.by_name:
             return first
-        for router in self.routers.values():
+        for router in self.by_name.values():
             if router.pool is not None:
                 router.pool.begin(node_id)
                 probe = "" if router.policy is None else router.policy.probe
                 self._monitors.append(TargetMonitors(router.name, router.pool, probe, local, log))
         self._logins = RoutedLogins(
-            first, self.routers, self._clock, listener=RouterLog(PeerLog(log)), wake_at=self._wake_at
+            first, self.by_name, self._clock, listener=RouterLog(PeerLog(log)), wake_at=self._wake_at
         )
         for monitors in self._monitors:
             monitors.begin()
