@@ -41,6 +41,16 @@ def binaries() -> Path:
     )
 
 
+def on_postgres(url: str, *lines: str) -> tuple[str, str]:
+    """The change of broker.xml that puts the store in this database; ``lines`` stand in ``<database-store>``."""
+    escaped = url.replace("&", "&amp;")
+    store = (
+        f"<store><database-store><jdbc-connection-url>{escaped}</jdbc-connection-url><jdbc-user>{USER}"
+        f"</jdbc-user><jdbc-password>{PASSWORD}</jdbc-password>{''.join(lines)}</database-store></store>"
+    )
+    return "<addresses>", f"{store}<addresses>"
+
+
 class PostgresServer:
     """A server with one database, from the start of `start` to `stop` or `kill`, as often as one likes.
 

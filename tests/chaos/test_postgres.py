@@ -17,8 +17,7 @@ import pytest
 
 from tests.chaos.broker_process import PATIENCE_S, BrokerProcess
 from tests.chaos.clients import END, Memory, StompPeer, Worker, consume, number_of, produce
-from tests.postgres_server import PASSWORD, PostgresServer
-from tests.postgres_server import USER as DATABASE_USER
+from tests.postgres_server import PostgresServer, on_postgres
 
 KILLS = int(os.environ.get("DELOSMQ_KILLS", "3"))
 SEED = int(os.environ.get("DELOSMQ_SEED", "1"))
@@ -27,14 +26,7 @@ SEED = int(os.environ.get("DELOSMQ_SEED", "1"))
 def instance(directory: Path, url: str, *lines: str) -> BrokerProcess:
     """One whose messages lie in this database."""
     process = BrokerProcess(directory, "64K")
-    configuration = directory / "etc" / "broker.xml"
-    text = configuration.read_text("utf-8")
-    escaped = url.replace("&", "&amp;")
-    store = (
-        f"<store><database-store><jdbc-connection-url>{escaped}</jdbc-connection-url><jdbc-user>{DATABASE_USER}"
-        f"</jdbc-user><jdbc-password>{PASSWORD}</jdbc-password>{''.join(lines)}</database-store></store>"
-    )
-    configuration.write_text(text.replace("<addresses>", f"{store}<addresses>", 1), "utf-8")
+    process.configure(on_postgres(url, *lines))
     return process
 
 

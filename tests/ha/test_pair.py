@@ -4,45 +4,24 @@
 
 import http.client
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from delosmq.client import ClientConnection, ConnectionLostError, connect
-from delosmq.testing import BrokerHealth, BrokerPair, BrokerProcess
-
-MakePair = Callable[..., BrokerPair]
+from delosmq.client import ConnectionLostError
+from delosmq.testing import BrokerProcess
+from tests.ha.pair_contract import MakePair, PairContract, client, pairs_in, received, send
 
 
 @pytest.fixture
 def make_pair(tmp_path: Path) -> Iterator[MakePair]:
-    made: list[BrokerPair] = []
-
-    def make(primary: str = "", backup: str = "") -> BrokerPair:
-        made.append(BrokerPair(tmp_path, primary=primary, backup=backup))
-        return made[-1]
-
-    yield make
-    for pair in made:
-        pair.end()
+    with pairs_in(tmp_path) as make:
+        yield make
 
 
-def client(broker: BrokerProcess) -> ClientConnection:
-    return connect(f"tcp://127.0.0.1:{broker.openwire_port}", user="admin", password="admin")
-
-
-def send(broker: BrokerProcess, body: str) -> None:
-    with client(broker) as connection:
-        connection.send("orders", body)
-
-
-def received(broker: BrokerProcess) -> str:
-    with client(broker) as connection:
-        for message in connection.messages("orders", timeout_s=30):
-            message.acknowledge()
-            return message.text
-    raise AssertionError("no message came")
+class TestOnADirectory(PairContract):
+    """HA-1."""
 
 
 def asked(broker: BrokerProcess, path: str) -> tuple[int, dict[str, object]]:
@@ -54,15 +33,9 @@ def asked(broker: BrokerProcess, path: str) -> tuple[int, dict[str, object]]:
     return answer.status, said
 
 
-def test_a_backup_waits_with_its_health_told_and_nothing_else_open(make_pair: MakePair) -> None:
+def test_a_backup_waits_with_nothing_open_but_its_health(make_pair: MakePair) -> None:
     pair = make_pair()
     pair.start()
-    assert pair.primary.health() == BrokerHealth(True, "primary", "")
-    health = pair.backup.health()
-    assert health is not None
-    assert (health.ready, health.role) == (False, "backup")
-    assert "active is primary on" in health.detail
-    assert f"process {pair.primary.pid}" in health.detail
     assert asked(pair.backup, "/health/live") == (
         200,
         {"status": "UP", "detail": "", "reasons": [], "role": "backup"},
@@ -79,58 +52,12 @@ def test_a_backup_waits_with_its_health_told_and_nothing_else_open(make_pair: Ma
     assert pair.backup.stop() == 0
 
 
-def test_a_backup_takes_over_what_a_killed_primary_had_confirmed(make_pair: MakePair) -> None:
-    pair = make_pair()
-    pair.start()
-    send(pair.primary, "before the kill")
-    pair.primary.kill()
-    pair.backup.await_ready()
-    assert "with epoch 2, after primary on" in pair.backup.log
-    assert received(pair.backup) == "before the kill"
-
-
 def test_a_backup_does_nothing_before_a_primary_was_active(make_pair: MakePair) -> None:
     pair = make_pair()
     pair.backup.launch()
     pair.backup.await_log("no primary was active on the shared store yet")
     pair.primary.start()
     pair.backup.await_log("active is primary on")
-
-
-def test_a_clean_stop_pauses_the_pair_until_the_primary_is_back(make_pair: MakePair) -> None:
-    pair = make_pair()
-    pair.start()
-    send(pair.primary, "before the stop")
-    assert pair.primary.stop() == 0
-    pair.backup.await_log("was stopped cleanly, which pauses the pair")
-    pair.primary.start()
-    assert received(pair.primary) == "before the stop"
-
-
-def test_with_failover_on_shutdown_a_backup_takes_over_after_a_clean_stop(make_pair: MakePair) -> None:
-    pair = make_pair(primary="<failover-on-shutdown>true</failover-on-shutdown>")
-    pair.start()
-    send(pair.primary, "before the stop")
-    assert pair.primary.stop() == 0
-    pair.backup.await_ready()
-    assert received(pair.backup) == "before the stop"
-
-
-def test_a_backup_makes_way_for_a_primary_and_waits_again(make_pair: MakePair) -> None:
-    pair = make_pair()
-    pair.start()
-    pair.primary.kill()
-    pair.backup.await_ready()
-    send(pair.backup, "while the primary was away")
-    process = pair.backup.pid
-    pair.primary.start()
-    assert received(pair.primary) == "while the primary was away"
-    pair.backup.await_waiting()
-    assert pair.backup.pid == process
-    send(pair.primary, "before the second kill")
-    pair.primary.kill()
-    pair.backup.await_ready()
-    assert received(pair.backup) == "before the second kill"
 
 
 def test_a_backup_that_is_not_to_wait_again_ends_when_it_has_made_way(make_pair: MakePair) -> None:

@@ -86,7 +86,7 @@ class PostgresActivation(Activation):
                 takeover = self._take_over(connection, epoch, state)
                 if takeover is not None:
                     differences = self._differences(before) if epoch else ()
-                    return Attempt(True, takeover.fencing.epoch, state, str(before.get("name", "")), differences)
+                    return Attempt(True, takeover.lease.epoch, state, str(before.get("name", "")), differences)
             elif not allowed or left_ms > self._doubtful_ms:
                 self._ask_to_make_way(connection, epoch, before)
                 return Attempt(False, epoch, state, str(before.get("name", "")))
@@ -149,7 +149,7 @@ class PostgresActivation(Activation):
     def _epoch(self) -> int:
         if self.takeover is None:
             raise MisuseError("DMQ3086", "a broker that has not taken the tables over can't give them up")
-        return self.takeover.fencing.epoch
+        return self.takeover.lease.epoch
 
     def _connected(self) -> DatabaseConnection:
         if self._connection is None:

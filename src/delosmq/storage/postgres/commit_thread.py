@@ -27,6 +27,7 @@ from delosmq.storage.postgres.connection import (
     numbers,
     whole,
 )
+from delosmq.storage.postgres.epoch_lease import AGAIN, FENCED, EpochLease
 from delosmq.storage.postgres.failures import (
     DISK_FULL,
     broken,
@@ -36,7 +37,6 @@ from delosmq.storage.postgres.failures import (
     start_failure,
     where,
 )
-from delosmq.storage.postgres.fencing import AGAIN, FENCED, Fencing
 from delosmq.storage.postgres.schema import check_server, prepare
 from delosmq.storage.postgres.tables import Tables
 from delosmq.storage.postgres.takeover import Takeover, holder_name, take_over
@@ -123,7 +123,7 @@ class CommitThread:
         self._renew_ns = settings.lock_renew_period_ms * 1_000_000
         self._renew_at_ns = 0
         self._connection: DatabaseConnection | None = None
-        self._fencing: Fencing | None = None
+        self._lease: EpochLease | None = None
         self._away = False
         self._away_state = ""
         self._full = False
@@ -157,8 +157,8 @@ class CommitThread:
 
     def may_leave(self) -> bool:
         """Whether what needs no commit may leave the broker."""
-        fencing = self._fencing
-        return fencing is not None and fencing.may_leave(time.monotonic_ns())
+        lease = self._lease
+        return lease is not None and lease.may_leave(time.monotonic_ns())
 
     def close(self, timeout_s: float) -> None:
         """Gives the lease up, so that the next broker need not wait for its end, and ends the thread."""
@@ -191,7 +191,7 @@ class CommitThread:
 
     def _begin(self) -> None:
         deadline = time.monotonic() + self._wait_for_start_s
-        while self._fencing is None:
+        while self._lease is None:
             try:
                 connection = self._connection = DatabaseConnection(self._settings, self._stop)
                 prepare(self._tables, connection, self._node_id)
@@ -220,8 +220,8 @@ class CommitThread:
 
     def _hold(self, connection: DatabaseConnection, takeover: Takeover) -> None:
         self._garbage = deque(self._stray(connection))
-        fencing = self._fencing = takeover.fencing
-        self._report(Held(fencing.last_batch, takeover.node_id, fencing.epoch))
+        lease = self._lease = takeover.lease
+        self._report(Held(lease.last_batch, takeover.node_id, lease.epoch))
 
     def _stray(self, connection: DatabaseConnection) -> list[tuple[str, int]]:
         pairs = zip(self._tables.sweeps, self._tables.stray, strict=True)
@@ -248,19 +248,19 @@ class CommitThread:
     # -- commits ---------------------------------------------------------------------------------------------------
 
     def _commit(self, group: CommitGroup) -> None:
-        fencing = self._held()
-        fencing.send(group.last_batch)
+        lease = self._held()
+        lease.send(group.last_batch)
         while True:
             asked = time.monotonic_ns()
             pause_s = 0.0
             try:
                 if whole(self._send(group)[0][0]):
-                    fencing.committed(asked)
+                    lease.committed(asked)
                     self._renew_at_ns = asked + self._renew_ns
                     break
             except DatabaseError as error:
                 pause_s = self._meet(error)
-            fencing.lose()
+            lease.lose()
             if self._look() != AGAIN:
                 break
             self._renew_if_due()
@@ -270,8 +270,8 @@ class CommitThread:
             self._garbage += [(sweep, number) for sweep in self._tables.sweeps]
 
     def _send(self, group: CommitGroup) -> list[Row]:
-        fencing = self._held()
-        front: list[Parameter] = [self._lease_s, fencing.epoch, fencing.last_batch, group.last_batch]
+        lease = self._held()
+        front: list[Parameter] = [self._lease_s, lease.epoch, lease.last_batch, group.last_batch]
         parts = group.parts
         connection = self._connected()
         if not group.changes_segments:
@@ -310,7 +310,7 @@ class CommitThread:
         Raises:
             StorageError: it is another's.
         """
-        fencing = self._held()
+        lease = self._held()
         while True:
             asked = time.monotonic_ns()
             try:
@@ -319,9 +319,9 @@ class CommitThread:
                 self._pause(max(PAUSE_S, self._meet(error)))
                 continue
             if not rows:
-                fencing.end()
+                lease.end()
                 raise fenced(self._settings)
-            found = fencing.find(whole(rows[0][0]), whole(rows[0][1]))
+            found = lease.find(whole(rows[0][0]), whole(rows[0][1]))
             if found == FENCED:
                 raise fenced(self._settings)
             self._renew_at_ns = min(self._renew_at_ns, asked)
@@ -332,32 +332,32 @@ class CommitThread:
         asked = time.monotonic_ns()
         if asked < self._renew_at_ns:
             return False
-        fencing = self._held()
+        lease = self._held()
         try:
-            rows = self._connected().run(self._tables.renew, self._lease_s, fencing.epoch)
+            rows = self._connected().run(self._tables.renew, self._lease_s, lease.epoch)
         except DatabaseError as error:
             pause_s = self._meet(error)
-            fencing.lose()
+            lease.lose()
             self._look()
             self._pause(pause_s)
             return False
         if not rows:
-            fencing.end()
+            lease.end()
             raise fenced(self._settings)
-        lapsed = not fencing.may_leave(time.monotonic_ns())
-        fencing.renewed(asked)
+        lapsed = not lease.may_leave(time.monotonic_ns())
+        lease.renewed(asked)
         self._renew_at_ns = asked + self._renew_ns
         if lapsed:
             self._report(Renewed())
         return True
 
     def _give_up(self) -> None:
-        fencing = self._held()
+        lease = self._held()
         if self._takeover is not None:
             return
         with contextlib.suppress(DatabaseError):  # it ends by itself
-            self._connected().run(self._tables.give_up, fencing.epoch, fencing.last_batch)
-        fencing.end()
+            self._connected().run(self._tables.give_up, lease.epoch, lease.last_batch)
+        lease.end()
 
     def _sweep(self) -> None:
         """Deletes some garbage: nothing waits for it, and a crash may undo it."""
@@ -374,9 +374,9 @@ class CommitThread:
 
     # -- the database away -----------------------------------------------------------------------------------------
 
-    def _held(self) -> Fencing:
-        assert self._fencing is not None  # since _begin
-        return self._fencing
+    def _held(self) -> EpochLease:
+        assert self._lease is not None  # since _begin
+        return self._lease
 
     def _connected(self) -> DatabaseConnection:
         connection = self._connection

@@ -1,8 +1,8 @@
 """The store port on PostgreSQL (docs/decisions/0006): batches become rows of four tables, one commit for all that came
 while the one before was under way.
 
-What the parts do: `OpenGroup` takes batches, `CommitThread` holds the lease and commits, `Fencing` says what a holder
-may believe, `StoredRows` reads.
+What the parts do: `OpenGroup` takes batches, `CommitThread` holds the lease and commits, `EpochLease` says what a
+holder may believe, `StoredRows` reads.
 """
 
 import logging

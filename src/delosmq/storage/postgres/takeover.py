@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from delosmq.model.settings import DatabaseStoreSettings
 from delosmq.storage.postgres.connection import DatabaseConnection, whole
-from delosmq.storage.postgres.fencing import Fencing
+from delosmq.storage.postgres.epoch_lease import EpochLease
 from delosmq.storage.postgres.tables import Tables
 
 
@@ -16,11 +16,11 @@ class Takeover:
     """The tables are this broker's from an epoch on.
 
     Attributes:
-        fencing: what its holder may believe.
+        lease: what its holder may believe.
         node_id: as the tables have it.
     """
 
-    fencing: Fencing
+    lease: EpochLease
     node_id: bytes
 
 
@@ -50,7 +50,7 @@ def take_over(
     rows = connection.run(tables.take_over, settings.lock_expiration_ms / 1000, holder_name(), record, epoch, state)
     if not rows:
         return None
-    fencing = Fencing(
+    lease = EpochLease(
         whole(rows[0][0]), whole(rows[0][1]), expiration_ns=settings.lock_expiration_ms * 1_000_000, asked_ns=asked
     )
-    return Takeover(fencing, rows[0][2] or b"")
+    return Takeover(lease, rows[0][2] or b"")

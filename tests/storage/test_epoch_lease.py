@@ -1,11 +1,11 @@
-"""Fencing with seeded clocks: holders that stall, lose answers and come back, on one row."""
+"""The epoch lease with seeded clocks: holders that stall, lose answers and come back, on one row."""
 
 from random import Random
 
 import pytest
 
 from delosmq.model.errors import InvariantError
-from delosmq.storage.postgres.fencing import AGAIN, DONE, FENCED, HOLDING, IN_DOUBT, Fencing
+from delosmq.storage.postgres.epoch_lease import AGAIN, DONE, FENCED, HOLDING, IN_DOUBT, EpochLease
 from tests.chance import tries
 
 EXPIRATION_NS = 1_000_000
@@ -23,12 +23,12 @@ class Row:
         self.written: list[tuple[int, int]] = []
         """Epoch and batch."""
 
-    def take_over(self, asked_ns: int) -> Fencing | None:
+    def take_over(self, asked_ns: int) -> EpochLease | None:
         if self.lease_until_ns >= self.now_ns:
             return None
         self.epoch += 1
         self.lease_until_ns = self.now_ns + EXPIRATION_NS
-        return Fencing(self.epoch, self.last_batch, expiration_ns=EXPIRATION_NS, asked_ns=asked_ns)
+        return EpochLease(self.epoch, self.last_batch, expiration_ns=EXPIRATION_NS, asked_ns=asked_ns)
 
     def fits(self, epoch: int, before: int) -> bool:
         return self.epoch == epoch and self.last_batch == before
@@ -57,7 +57,7 @@ class Broker:
         self.random = random
         self.offset_ns = random.randrange(10 * EXPIRATION_NS)
         self.rate = random.uniform(0.95, 1.05)
-        self.fencing: Fencing | None = None
+        self.lease: EpochLease | None = None
         self.confirmed: list[tuple[int, int]] = []
         self.in_flight: tuple[int, int, int] | None = None
         """Epoch, batch before, batch: sent, and perhaps not there yet."""
@@ -70,48 +70,48 @@ class Broker:
         self.row.now_ns += self.random.randrange(most_ns)
 
     def turn(self) -> None:
-        fencing = self.fencing
-        if fencing is None or fencing.state == FENCED:
+        lease = self.lease
+        if lease is None or lease.state == FENCED:
             asked = self.now_ns
             self.pass_time(1000)
-            self.fencing = self.row.take_over(asked)
-        elif fencing.state == IN_DOUBT:
-            self._look(fencing)
+            self.lease = self.row.take_over(asked)
+        elif lease.state == IN_DOUBT:
+            self._look(lease)
         else:
-            self._commit(fencing)
+            self._commit(lease)
 
-    def _commit(self, fencing: Fencing) -> None:
+    def _commit(self, lease: EpochLease) -> None:
         asked = self.now_ns
-        before = fencing.last_batch
+        before = lease.last_batch
         batch = before + self.random.randint(1, 3)
-        fencing.send(batch)
+        lease.send(batch)
         self.pass_time(self.random.choice([1000, STALL_NS]))
         fate = self.random.random()
         if fate < 0.2:  # never got there
-            fencing.lose()
+            lease.lose()
             return
         if fate < 0.3:  # will get there later
-            self.in_flight = (fencing.epoch, before, batch)
-            fencing.lose()
+            self.in_flight = (lease.epoch, before, batch)
+            lease.lose()
             return
-        taken = self.row.commit(fencing.epoch, before, batch)
+        taken = self.row.commit(lease.epoch, before, batch)
         self.pass_time(1000)
         if fate < 0.5 or not taken:  # the answer is lost, or is no
-            fencing.lose()
+            lease.lose()
             return
-        fencing.committed(asked)
-        self.confirmed.append((fencing.epoch, batch))
+        lease.committed(asked)
+        self.confirmed.append((lease.epoch, batch))
 
-    def _look(self, fencing: Fencing) -> None:
+    def _look(self, lease: EpochLease) -> None:
         if self.in_flight is not None and self.random.random() < 0.5:
             self.row.commit(*self.in_flight)
             self.in_flight = None
-        found = fencing.find(self.row.epoch, self.row.last_batch)
+        found = lease.find(self.row.epoch, self.row.last_batch)
         if found == DONE:
-            self.confirmed.append((fencing.epoch, self.row.last_batch))
+            self.confirmed.append((lease.epoch, self.row.last_batch))
         elif found == AGAIN and self.in_flight is None and self.random.random() < 0.2:
             # Another session of the same broker, whose commit waited for the row, comes late.
-            self.in_flight = (fencing.epoch, fencing.last_batch, fencing.last_batch + 1)
+            self.in_flight = (lease.epoch, lease.last_batch, lease.last_batch + 1)
 
 
 def play(seed: int, row: Row, turns: int = 200) -> None:
@@ -121,7 +121,7 @@ def play(seed: int, row: Row, turns: int = 200) -> None:
         broker = random.choice(brokers)
         broker.turn()
         broker.pass_time(random.choice([1000, EXPIRATION_NS // 3, STALL_NS]))
-        leaving = [one for one in brokers if one.fencing is not None and one.fencing.may_leave(one.now_ns)]
+        leaving = [one for one in brokers if one.lease is not None and one.lease.may_leave(one.now_ns)]
         assert len(leaving) <= 1, "two let answers leave at once"
     epochs = [epoch for epoch, _ in row.written]
     assert epochs == sorted(epochs), "an old holder wrote after a new one"
@@ -147,12 +147,12 @@ def test_a_row_without_its_epoch_checked_is_noticed() -> None:
 
 
 def test_in_doubt_the_row_decides() -> None:  # HA-2
-    def doubtful() -> Fencing:
-        fencing = Fencing(7, 10, expiration_ns=EXPIRATION_NS, asked_ns=0)
-        fencing.send(12)
-        fencing.lose()
-        assert fencing.state == IN_DOUBT
-        return fencing
+    def doubtful() -> EpochLease:
+        lease = EpochLease(7, 10, expiration_ns=EXPIRATION_NS, asked_ns=0)
+        lease.send(12)
+        lease.lose()
+        assert lease.state == IN_DOUBT
+        return lease
 
     done = doubtful()
     assert (done.find(7, 12), done.state, done.last_batch) == (DONE, HOLDING, 12)
@@ -166,20 +166,20 @@ def test_in_doubt_the_row_decides() -> None:  # HA-2
 
 
 def test_the_lease_ends_here_before_it_ends_there() -> None:  # HA-2
-    fencing = Fencing(1, 0, expiration_ns=1000, asked_ns=50)
-    assert fencing.may_leave(949)
-    assert not fencing.may_leave(950)
-    fencing.renewed(100)
-    assert fencing.may_leave(999)
-    fencing.renewed(60)
-    assert fencing.may_leave(999), "an answer that came late takes nothing back"
-    fencing.end()
-    assert not fencing.may_leave(100)
+    lease = EpochLease(1, 0, expiration_ns=1000, asked_ns=50)
+    assert lease.may_leave(949)
+    assert not lease.may_leave(950)
+    lease.renewed(100)
+    assert lease.may_leave(999)
+    lease.renewed(60)
+    assert lease.may_leave(999), "an answer that came late takes nothing back"
+    lease.end()
+    assert not lease.may_leave(100)
 
 
 def test_nothing_is_sent_while_in_doubt() -> None:
-    fencing = Fencing(1, 0, expiration_ns=1000, asked_ns=0)
-    fencing.send(1)
-    fencing.lose()
+    lease = EpochLease(1, 0, expiration_ns=1000, asked_ns=0)
+    lease.send(1)
+    lease.lose()
     with pytest.raises(InvariantError, match="DMQ3060"):
-        fencing.send(2)
+        lease.send(2)

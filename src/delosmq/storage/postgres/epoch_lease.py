@@ -1,4 +1,4 @@
-"""Fencing: what a broker may believe of the row by which it holds its tables.
+"""The epoch lease: what a broker may believe of the row by which it holds its tables.
 
 The row has an epoch, which each takeover raises, the last batch, and a lease. A commit changes the row only where it
 has the holder's epoch and the batch before, so that of two brokers one writes whatever the other believes. The lease is
@@ -24,7 +24,7 @@ MARGIN_SHARE: Final = 10
 """The part of the lease by which it ends here earlier: clocks of two machines that run apart by so much are broken."""
 
 
-class Fencing:
+class EpochLease:
     """One holder's view of the row.
 
     Args:
