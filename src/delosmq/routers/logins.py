@@ -77,6 +77,11 @@ class RoutedLogins(LoginPort):
         self._forget(request)
         return self._answer(router, request, found, now)
 
+    @property
+    def waiting_count(self) -> int:
+        """Logins that wait for a quorum, or for the end of the least wait."""
+        return len(self._since)
+
     def withdraw(self, request: LoginRequest) -> None:
         if request in self._since:
             self._forget(request)

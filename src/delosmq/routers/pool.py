@@ -5,7 +5,7 @@ Source: Artemis, AbstractPool and TargetMonitor.
 
 from collections.abc import Callable, Sequence
 
-from delosmq.model.declared.router import TargetPoolSettings
+from delosmq.model.declared.router import ConnectorSettings, TargetPoolSettings
 from delosmq.routers.target import RouterTarget
 
 
@@ -32,6 +32,22 @@ class TargetPool:
         for target in self.targets:
             if target.connector is None:
                 target.node_id = node_id
+
+    def replace(self, connectors: Sequence[ConnectorSettings]) -> tuple[list[RouterTarget], list[RouterTarget]]:
+        """The targets are now where ``connectors`` lead, in their order; those that stay are as they were.
+
+        Returns:
+            those that came and those that are gone.
+        """
+        local = [one for one in self.targets if one.connector is None]
+        known = {one.connector: one for one in self.targets if one.connector is not None}
+        wanted = [known.get(one) or RouterTarget(one) for one in dict.fromkeys(connectors)]
+        added = [one for one in wanted if one.connector not in known]
+        removed = [one for connector, one in known.items() if connector not in set(connectors)]
+        self.targets = [*local, *wanted]
+        for one in removed:
+            self.failed(one, "it is no target any more")
+        return added, removed
 
     def is_local(self, target: RouterTarget) -> bool:
         return target.connector is None or target.node_id == self.node_id

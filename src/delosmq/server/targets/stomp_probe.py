@@ -48,16 +48,20 @@ def tls_context(connector: ConnectorSettings) -> ssl.SSLContext | None:
 
 
 class StompProbe:
-    """One connection to another broker. Calls come one after the other; after an error it is of no use."""
+    """One connection to another broker at a time. Calls come one after the other; after an error `close` comes next."""
 
     def __init__(self, connector: ConnectorSettings, pool: TargetPoolSettings, context: ssl.SSLContext | None) -> None:
         self._connector = connector
         self._pool = pool
         self._context = context
         self._decoder = StompDecoder(_LIMITS)
-        self._reply_to = f"{REPLY_PREFIX}{secrets.token_hex(16)}"
+        self._reply_to = ""
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._writer is not None
 
     async def open(self) -> None:
         """
@@ -68,7 +72,9 @@ class StompProbe:
         """
         one, pool = self._connector, self._pool
         self._reader, self._writer = await asyncio.open_connection(one.host, one.port, ssl=self._context)
+        self._decoder = StompDecoder(_LIMITS)
         self._decoder.version = V12
+        self._reply_to = f"{REPLY_PREFIX}{secrets.token_hex(16)}"
         login = [
             ("accept-version", "1.2"),
             ("host", one.host),

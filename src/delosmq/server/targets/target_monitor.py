@@ -5,20 +5,19 @@ Source: Artemis, TargetMonitor.
 
 import asyncio
 import logging
-import ssl
 from abc import ABC, abstractmethod
 from typing import Final
 
 from delosmq.model.errors import BrokerError
+from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import one_line
 from delosmq.routers.pool import TargetPool
 from delosmq.routers.target import RouterTarget
-from delosmq.server.targets.stomp_probe import FAILURES, ProbeError, StompProbe, tls_context
+from delosmq.routers.target_watch import Action, Ask, Open, TargetWatch
+from delosmq.server.targets.stomp_probe import FAILURES, StompProbe, tls_context
 
-CHECK_TIMEOUT_S: Final = 3.0
-"""For a connection with its login, and for each check."""
 _MOST_LETTERS: Final = 300
-_LONGEST_NODE_ID: Final = 200
+_NS_PER_S: Final = 1_000_000_000
 
 
 class LocalBroker(ABC):
@@ -49,19 +48,23 @@ class TargetMonitors:
         self._period_s = pool.settings.check_period_ms / 1_000
         self._contexts = {one.connector: tls_context(one.connector) for one in pool.targets if one.connector}
         self._told: dict[RouterTarget, str] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[RouterTarget, asyncio.Task[None]] = {}
 
     def begin(self) -> None:
         """Asks all targets from now on. Called in the running loop."""
         for target in self._pool.targets:
-            watch = self._watch_local(target) if target.connector is None else self._watch(target)
-            self._tasks.append(asyncio.get_running_loop().create_task(watch))
+            self._begin(target)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        tasks = list(self._tasks.values())
         self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, target: RouterTarget) -> None:
+        watch = self._watch_local(target) if target.connector is None else self._watch(target)
+        self._tasks[target] = asyncio.get_running_loop().create_task(watch)
 
     async def _watch_local(self, target: RouterTarget) -> None:
         while True:
@@ -71,35 +74,15 @@ class TargetMonitors:
 
     async def _watch(self, target: RouterTarget) -> None:
         assert target.connector is not None  # else it is this broker
-        context = self._contexts[target.connector]
-        while True:
-            try:
-                await self._check_while_connected(target, context)
-            except FAILURES as error:
-                self._pool.failed(target, _sentence(error))
-                self._tell(target)
-            await asyncio.sleep(self._period_s)
-
-    async def _check_while_connected(self, target: RouterTarget, context: ssl.SSLContext | None) -> None:
-        assert target.connector is not None
-        probe = StompProbe(target.connector, self._pool.settings, context)
+        watch = TargetWatch(self._pool, target, self._probe, _now())
+        probe = StompProbe(target.connector, self._pool.settings, self._contexts[target.connector])
         try:
-            async with asyncio.timeout(CHECK_TIMEOUT_S):
-                await probe.open()
-                node_id = await probe.ask("NodeID")
-            if not isinstance(node_id, str) or not 0 < len(node_id) <= _LONGEST_NODE_ID:
-                raise ProbeError("its NodeID is no text")
             while True:
-                async with asyncio.timeout(CHECK_TIMEOUT_S):
-                    active = await probe.ask("Active")
-                    count = await probe.ask(self._probe) if self._probe else None
-                if not isinstance(active, bool):
-                    raise ProbeError("its Active is neither true nor false")
-                if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 0):
-                    raise ProbeError(f"its {self._probe} is no whole number")
-                self._pool.checked(target, node_id, active, count)
+                await _until(watch.next_timer(), probe, watch)
+                action = watch.handle_timer(_now())
+                while action is not None:
+                    action = await _do(action, probe, watch)
                 self._tell(target)
-                await probe.idle(self._period_s)
         finally:
             probe.close()
 
@@ -119,7 +102,41 @@ class TargetMonitors:
             )
 
 
+async def _do(action: Action, probe: StompProbe, watch: TargetWatch) -> Action:
+    """Does one thing that the watch asks for. Returns the next one."""
+    try:
+        async with asyncio.timeout_at(watch.next_timer() / _NS_PER_S):
+            match action:
+                case Open():
+                    await probe.open()
+                    return watch.handle_opened(_now())
+                case Ask(attribute):
+                    return watch.handle_answer(await probe.ask(attribute), _now())
+                case _:
+                    probe.close()
+                    return None
+    except TimeoutError:
+        return watch.handle_timer(max(_now(), watch.next_timer()))
+    except FAILURES as error:
+        return watch.handle_failure(_sentence(error), _now())
+
+
+async def _until(due: MonotonicNs, probe: StompProbe, watch: TargetWatch) -> None:
+    """Waits while the connection stays, if there is one."""
+    seconds = max(0.0, (due - _now()) / _NS_PER_S)
+    if not probe.is_open:
+        await asyncio.sleep(seconds)
+        return
+    try:
+        await probe.idle(seconds)
+    except FAILURES as error:
+        if watch.handle_failure(_sentence(error), _now()):
+            probe.close()
+
+
+def _now() -> MonotonicNs:
+    return MonotonicNs(int(asyncio.get_running_loop().time() * _NS_PER_S))
+
+
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, TimeoutError) and not str(error):
-        return f"no answer within {CHECK_TIMEOUT_S:g} s"
     return error.message if isinstance(error, BrokerError) else str(error) or type(error).__name__
