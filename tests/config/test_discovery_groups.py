@@ -37,14 +37,14 @@ def test_a_broadcast_group_as_artemis_writes_it(load: Load) -> None:
 def test_a_discovery_group_as_artemis_writes_it(load: Load) -> None:
     inner = f"{WHERE}<local-bind-address>127.0.0.1</local-bind-address><refresh-timeout>500</refresh-timeout>"
     (group,) = load(discovery(f"{inner}<initial-wait-timeout>0</initial-wait-timeout>")).settings.discovery_groups
-    assert group == DiscoveryGroupSettings("dg", "231.7.7.7", 9876, "127.0.0.1", 500, 0)
+    assert group == DiscoveryGroupSettings("dg", "231.7.7.7", 9876, "127.0.0.1", 500)
 
 
 def test_what_is_not_said_is_as_in_artemis(load: Load) -> None:
     loaded = load(broadcast(WHERE + REFERENCE) + discovery(WHERE)).settings
     assert (loaded.broadcast_groups[0].broadcast_period_ms, loaded.broadcast_groups[0].local_bind_port) == (2_000, -1)
     group = loaded.discovery_groups[0]
-    assert (group.refresh_timeout_ms, group.initial_wait_timeout_ms, group.discovery_allowed) == (10_000, 10_000, ())
+    assert (group.refresh_timeout_ms, group.discovery_allowed) == (10_000, ())
 
 
 def test_networks_that_are_allowed(load: Load) -> None:
@@ -58,6 +58,12 @@ def test_networks_that_are_allowed(load: Load) -> None:
     [
         (broadcast(WHERE + REFERENCE, ""), 4, "DMQ4007", "lacks 'name'"),
         (discovery(WHERE, ""), 4, "DMQ4007", "lacks 'name'"),
+        (
+            discovery(f"{WHERE}<initial-wait-timeout>1</initial-wait-timeout>"),
+            5,
+            "DMQ4006",
+            "waits for no announcement",
+        ),
         (broadcast(REFERENCE + "<group-port>1</group-port>"), 4, "DMQ4007", "lacks <group-address>"),
         (discovery("<group-address>231.7.7.7</group-address>"), 4, "DMQ4007", "lacks <group-port>"),
         (broadcast(WHERE), 4, "DMQ4007", "<broadcast-group> announces nothing"),

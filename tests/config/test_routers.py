@@ -50,6 +50,16 @@ def pooled(
     )
 
 
+def found_by(group: str, inner: str = "", login: str = LOGIN.format("secret")) -> str:
+    """A router whose targets the discovery group ``find`` finds; all of it in line 4."""
+    return (
+        f'<connection-routers>\n<connection-router name="r">{FIRST}<pool>{login}{inner}'
+        f'<discovery-group-ref discovery-group-name="{group}"/></pool></connection-router></connection-routers>'
+        '<discovery-groups><discovery-group name="find"><group-address>231.7.7.7</group-address>'
+        "<group-port>9876</group-port></discovery-group></discovery-groups>"
+    )
+
+
 def read(load: Load, inner: str) -> ConnectionRouterSettings:
     (found,) = load(routers(one(inner))).settings.connection_routers
     return found
@@ -119,7 +129,10 @@ def test_an_acceptor_names_its_router_wherever_that_stands(load: Load) -> None:
             "DMQ4006",
             "<cluster-connection> is not in",
         ),
-        (routers(one("<pool><discovery-group-ref/></pool>")), 5, "DMQ4006", "<discovery-group-ref> is not in"),
+        (routers(one("<pool><discovery-group-ref/></pool>")), 5, "DMQ4007", "lacks 'discovery-group-name'"),
+        (found_by("fnd"), 4, "DMQ4005", "there is no discovery group 'fnd'; did you mean 'find'?"),
+        (found_by("find", "<static-connectors/>"), 4, "DMQ4012", "several kinds of targets; keep one"),
+        (found_by("find", login=""), 4, "DMQ4007", "no password in plain text"),
         (routers(one("<pool/>")), 5, "DMQ4007", "names no targets"),
         (pooled(inner="<check-period>0</check-period>"), 8, "DMQ4005", "at least 1"),
         (pooled(inner="<quorum-timeout>-1</quorum-timeout>"), 8, "DMQ4005", "at least 0"),
@@ -143,6 +156,11 @@ def pool_of(load: Load, core: str) -> TargetPoolSettings:
     (router,) = load(core).settings.connection_routers
     assert router.pool is not None
     return router.pool
+
+
+def test_a_pool_may_name_a_discovery_group_instead(load: Load) -> None:
+    found = pool_of(load, found_by("find"))
+    assert (found.discovery_group, found.connectors) == ("find", ())
 
 
 def test_a_static_pool_has_its_connectors_in_their_order(load: Load) -> None:

@@ -265,6 +265,7 @@ class ComposedBroker(Host, LocalBroker):
         if self._http_socket is not None:
             parts.http_port = self._http_socket.getsockname()[1]
         self.discovery.listen(self.node_id())
+        self.connection_routers.follow(self.discovery.by_name)
         self._watch_activation()
         self._ticker.start()
         await self._server.start()

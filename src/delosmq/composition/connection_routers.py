@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
@@ -15,6 +17,7 @@ from delosmq.routers.decision import ConnectionRouter, Decision
 from delosmq.routers.logins import RoutedLogins, RouterListener
 from delosmq.routers.policy import MakePolicy
 from delosmq.server.clock import Appointment, ServerClock
+from delosmq.server.discovery.discovery_group import DiscoveryGroup
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.targets.target_monitor import LocalBroker, TargetMonitors
 from delosmq.sessions.login import LoginPort, LoginRequest
@@ -41,6 +44,7 @@ class ConnectionRouters:
         self._logins: RoutedLogins | None = None
         self._timer: Appointment | None = None
         self._monitors: list[TargetMonitors] = []
+        self._discovered: list[tuple[str, TargetMonitors]] = []
 
     def begin(self, first: LoginPort, local: LocalBroker, node_id: str, log: logging.Logger) -> LoginPort:
         """Asks targets from now on, and gives the login port for all sessions. Called in the running loop.
@@ -58,13 +62,24 @@ class ConnectionRouters:
             if router.pool is not None:
                 router.pool.begin(node_id)
                 probe = "" if router.policy is None else router.policy.probe
-                self._monitors.append(TargetMonitors(router.name, router.pool, probe, local, log))
+                monitors = TargetMonitors(router.name, router.pool, probe, local, log)
+                self._monitors.append(monitors)
+                if router.pool.settings.discovery_group:
+                    self._discovered.append((router.pool.settings.discovery_group, monitors))
         self._logins = RoutedLogins(
             first, self.by_name, self._clock, listener=RouterLog(PeerLog(log)), wake_at=self._wake_at
         )
         for monitors in self._monitors:
             monitors.begin()
         return self._logins
+
+    def follow(self, groups: Mapping[str, DiscoveryGroup]) -> None:
+        """Pools that name a discovery group have the brokers that it finds as targets, from now on."""
+        for name, monitors in self._discovered:
+            group = groups.get(name)
+            if group is not None:
+                group.on_change.append(partial(_find, group, monitors))
+                _find(group, monitors)
 
     def _wake_at(self, due: MonotonicNs) -> None:
         self._cancel()
@@ -112,6 +127,10 @@ class RouterLog(RouterListener):
             "acceptors without router=, or all brokers the same pool and policy with local-target-enabled "
             f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
         )
+
+
+def _find(group: DiscoveryGroup, monitors: TargetMonitors) -> None:
+    monitors.find(group.nodes)
 
 
 def _key_of(decision: Decision) -> str:

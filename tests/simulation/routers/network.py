@@ -168,6 +168,8 @@ class Line:
         answers = {"NodeID": broker.node_id, "Active": broker.active, "ConnectionCount": broker.connections}
         answer: object = answers[attribute]
         if broker.babbles:
-            # Of a broker that babbles at least one answer of each check makes no sense.
-            answer = self._random.choice(NONSENSE) if attribute != "Active" else None
+            # At least one answer of each check makes no sense; a name that does would stay with the connection.
+            answer = (
+                None if attribute == "Active" else self._random.choice(NONSENSE[: 3 if attribute == "NodeID" else None])
+            )
         self._later(lambda: self._watch.handle_answer(answer, self._clock.now))

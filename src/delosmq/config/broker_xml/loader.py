@@ -16,7 +16,7 @@ from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.ha_policy import read_ha_policy
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
-from delosmq.config.broker_xml.routers import read_connectors, read_routers
+from delosmq.config.broker_xml.routers import TargetSources, read_connectors, read_routers
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
@@ -160,12 +160,11 @@ class _Loader:
         syntax = read_wildcards(reader, found.get("wildcard-addresses"), found.get("wild-card-routing-enabled"))
         declared = self._declared(CORE_SETTINGS, BrokerSettings())
         connectors = read_connectors(reader, found["connectors"], self._etc) if "connectors" in found else {}
+        broadcasts, discoveries = found.get("broadcast-groups"), found.get("discovery-groups")
+        groups = () if discoveries is None else read_discovery_groups(reader, discoveries)
         login = (declared["cluster_user"], declared["cluster_password"])
-        routers = (
-            read_routers(reader, found["connection-routers"], connectors, login)
-            if "connection-routers" in found
-            else []
-        )
+        sources = TargetSources(connectors, login, [group.name for group in groups])
+        routers = read_routers(reader, found["connection-routers"], sources) if "connection-routers" in found else []
         acceptors: list[AcceptorSettings] = []
         if element := found.get("acceptors"):
             acceptors = read_acceptors(reader, element, self._etc, [router.name for router in routers])
@@ -176,7 +175,6 @@ class _Loader:
             if "addresses" in found
             else ([], [])
         )
-        broadcasts, discoveries = found.get("broadcast-groups"), found.get("discovery-groups")
         diverts = read_diverts(reader, found["diverts"], syntax, self._check_selector) if "diverts" in found else []
         security_settings = (
             read_security_settings(reader, found["security-settings"], syntax) if "security-settings" in found else []
@@ -196,7 +194,7 @@ class _Loader:
             diverts=tuple(diverts),
             connection_routers=tuple(routers),
             broadcast_groups=() if broadcasts is None else read_broadcast_groups(reader, broadcasts, connectors),
-            discovery_groups=() if discoveries is None else read_discovery_groups(reader, discoveries),
+            discovery_groups=groups,
             acceptors=tuple(acceptors),
             addresses=tuple(addresses),
             queues=tuple(queues),

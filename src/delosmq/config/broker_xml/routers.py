@@ -6,7 +6,7 @@ Source: Artemis, FileConfigurationParser.parseConnectionRouters.
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from delosmq.config.broker_xml.catalog.routers import (
@@ -15,6 +15,7 @@ from delosmq.config.broker_xml.catalog.routers import (
     CONNECTOR,
     CONNECTOR_OPTIONS,
     CONNECTORS,
+    DISCOVERY_GROUP_REF,
     POOL,
     ROUTER_CACHE,
     ROUTER_POLICY,
@@ -45,12 +46,25 @@ _POLICY_TWICE: Final = "DMQ4160"
 _POLICY_ALONE: Final = "DMQ4161"
 _QUORUM: Final = "DMQ4162"
 _NO_TARGET: Final = "DMQ4163"
-_OTHER_KINDS: Final = ("cluster-connection", "discovery-group-ref")
-"""Of targets; the catalogue refuses them."""
+_KINDS: Final = ("static-connectors", "discovery-group-ref", "cluster-connection")
+"""Of targets; the catalogue refuses the last."""
 
 
 Connectors = Mapping[str, ConnectorSettings]
 """By their names."""
+
+
+class TargetSources(NamedTuple):
+    """What else broker.xml has that pools name.
+
+    Attributes:
+        login: user and password of pools that name none; "" for a password that is not known.
+        discovery_groups: their names.
+    """
+
+    connectors: Connectors
+    login: tuple[str, str]
+    discovery_groups: list[str]
 
 
 def read_connectors(reader: Reader, element: XmlElement, directory: Path) -> dict[str, ConnectorSettings]:
@@ -102,30 +116,22 @@ def _parse_connector(reader: Reader, element: XmlElement, name: str, directory: 
     )
 
 
-def read_routers(
-    reader: Reader, element: XmlElement, connectors: Connectors, login: tuple[str, str]
-) -> list[ConnectionRouterSettings]:
-    """
-    Args:
-        login: user and password of pools that name none; "" for a password that is not known.
-    """
+def read_routers(reader: Reader, element: XmlElement, sources: TargetSources) -> list[ConnectionRouterSettings]:
     found: list[ConnectionRouterSettings] = []
     lines: dict[str, int] = {}
     for child in reader.children(element, CONNECTION_ROUTERS):
         name = reader.required(child, "name")
         reader.note_twice("connection-router", name, child.line, lines)
-        found.append(_read_router(reader, child, name, connectors, login))
+        found.append(_read_router(reader, child, name, sources))
     return found
 
 
-def _read_router(
-    reader: Reader, element: XmlElement, name: str, connectors: Connectors, login: tuple[str, str]
-) -> ConnectionRouterSettings:
+def _read_router(reader: Reader, element: XmlElement, name: str, sources: TargetSources) -> ConnectionRouterSettings:
     children = reader.children(element, CONNECTION_ROUTER)
     policies = [child for child in children if child.name == "policy"]
     inner = reader.once([child for child in children if child.name != "policy"])
     policy = _read_policies(reader, policies, name)
-    pool = _read_pool(reader, inner["pool"], name, connectors, login) if "pool" in inner else None
+    pool = _read_pool(reader, inner["pool"], name, sources) if "pool" in inner else None
     _check_together(reader, policies[-1].line if policies else element.line, name, policy, pool)
     return ConnectionRouterSettings(
         name,
@@ -158,33 +164,44 @@ def _check_together(
         reader.findings.notice(_POLICY_ALONE, line, sentence)
 
 
-def _read_pool(
-    reader: Reader, element: XmlElement, router: str, connectors: Connectors, login: tuple[str, str]
-) -> TargetPoolSettings:
+def _read_pool(reader: Reader, element: XmlElement, router: str, sources: TargetSources) -> TargetPoolSettings:
     children = reader.children(element, POOL)
     inner = reader.once(children)
     declared = declared_in(reader, inner, POOL_SETTINGS, TargetPoolSettings())
-    declared.setdefault("username", login[0])
-    declared.setdefault("password", login[1])
-    targets = _read_static(reader, inner["static-connectors"], connectors) if "static-connectors" in inner else ()
-    if "static-connectors" not in inner and not any(child.name in _OTHER_KINDS for child in element.children):
-        sentence = f"the <pool> of connection-router {router!r} names no targets; write <static-connectors> in it"
-        reader.findings.add(MISSING, element.line, sentence)
-    elif "static-connectors" in inner and any(child.name in _OTHER_KINDS for child in element.children):
+    declared.setdefault("username", sources.login[0])
+    declared.setdefault("password", sources.login[1])
+    kinds = [child.name for child in element.children if child.name in _KINDS]
+    if len(kinds) != 1:
         sentence = f"the <pool> of connection-router {router!r} has several kinds of targets; keep one"
-        reader.findings.add(CONTRADICTION, element.line, sentence)
-    if targets and (not declared["password"] or declared["password"].startswith("ENC(")):
+        if not kinds:
+            sentence = (
+                f"the <pool> of connection-router {router!r} names no targets; write <static-connectors> or "
+                "<discovery-group-ref> in it"
+            )
+        reader.findings.add(CONTRADICTION if kinds else MISSING, element.line, sentence)
+    targets = _read_static(reader, inner["static-connectors"], sources.connectors) if kinds == [_KINDS[0]] else ()
+    group = _read_group(reader, inner[_KINDS[1]], sources.discovery_groups) if kinds == [_KINDS[1]] else ""
+    if (targets or group) and (not declared["password"] or declared["password"].startswith("ENC(")):
         sentence = (
             f"the <pool> of connection-router {router!r} has no password in plain text with which targets could be "
             "asked; write <username> and <password> in it, such as ${ROUTER_PASSWORD} of the environment"
         )
         reader.findings.add(MISSING, element.line, sentence)
-    pool = TargetPoolSettings(connectors=targets, **declared)
+    pool = TargetPoolSettings(connectors=targets, discovery_group=group, **declared)
     possible = len(targets) + pool.local_target_enabled
     if targets and pool.quorum_size > possible:
         sentence = f"quorum-size {pool.quorum_size} of connection-router {router!r} is above its {possible} targets, so"
         reader.findings.notice(_QUORUM, element.line, f"{sentence} no connection gets one; lower it, or name more")
     return pool
+
+
+def _read_group(reader: Reader, element: XmlElement, names: list[str]) -> str:
+    reader.leaf(element, DISCOVERY_GROUP_REF)
+    name = reader.required(element, "discovery-group-name")
+    if name and name not in names:
+        remedy = nearest(name, names) or "; declare it below <discovery-groups>"
+        reader.findings.add(WRONG_VALUE, element.line, f"there is no discovery group {name!r}{remedy}")
+    return name
 
 
 def _read_static(reader: Reader, element: XmlElement, connectors: Connectors) -> tuple[ConnectorSettings, ...]:

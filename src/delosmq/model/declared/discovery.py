@@ -72,9 +72,6 @@ class DiscoveryGroupSettings:
     group_port: int = at_restart(0, "its port", parse_port, shown="none")
     local_bind_address: str = at_restart("", "the address of the interface to listen at", parse_local_address)
     refresh_timeout_ms: int = at_restart(10_000, "a broker not heard for so long is gone", at_least(1))
-    initial_wait_timeout_ms: int = at_restart(
-        10_000, "how long to wait for the first announcement at a start", at_least(0)
-    )
     discovery_allowed: tuple[IPv4Network | IPv6Network, ...] = at_restart(
         (),
         "DelosMQ only: networks in which brokers are believed, beside this machine; with commas",

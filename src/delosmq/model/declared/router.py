@@ -98,9 +98,11 @@ class TargetPoolSettings:
 
     Attributes:
         connectors: where the targets are, in their order.
+        discovery_group: the name of the one that finds them instead; "" for none.
     """
 
     connectors: tuple[ConnectorSettings, ...] = ()
+    discovery_group: str = ""
     username: str = at_restart("", "the user with whom targets are asked how they are", str, shown="cluster-user")
     password: str = at_restart("", "of that user", str, shown="cluster-password", repr=False)
     check_period_ms: int = at_restart(5_000, "how often each target is asked", at_least(1))

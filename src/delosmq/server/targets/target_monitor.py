@@ -5,9 +5,13 @@ Source: Artemis, TargetMonitor.
 
 import asyncio
 import logging
+import ssl
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Final
 
+from delosmq.cluster.discovery import DiscoveredNode
+from delosmq.model.declared.router import ConnectorSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import one_line
@@ -16,6 +20,8 @@ from delosmq.routers.target import RouterTarget
 from delosmq.routers.target_watch import Action, Ask, Open, TargetWatch
 from delosmq.server.targets.stomp_probe import FAILURES, StompProbe, tls_context
 
+MOST_DISCOVERED: Final = 100
+"""Targets of a pool that takes them from discovery: each is a connection, and who is announced is not authenticated."""
 _MOST_LETTERS: Final = 300
 _NS_PER_S: Final = 1_000_000_000
 
@@ -46,17 +52,47 @@ class TargetMonitors:
         self._local = local
         self._log = log
         self._period_s = pool.settings.check_period_ms / 1_000
-        self._contexts = {one.connector: tls_context(one.connector) for one in pool.targets if one.connector}
+        self._contexts: dict[ConnectorSettings | None, ssl.SSLContext | None] = {
+            one.connector: tls_context(one.connector) for one in pool.targets if one.connector
+        }
         self._told: dict[RouterTarget, str] = {}
         self._tasks: dict[RouterTarget, asyncio.Task[None]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._too_many = False
 
     def begin(self) -> None:
         """Asks all targets from now on. Called in the running loop."""
         for target in self._pool.targets:
             self._begin(target)
 
+    def find(self, nodes: Sequence[DiscoveredNode]) -> None:
+        """The targets are these brokers now; called in the running loop."""
+        found = [ConnectorSettings(one.connector, one.host, one.port, tls=one.tls) for one in nodes]
+        connectors = list(dict.fromkeys(found))
+        known = {one.connector for one in self._pool.targets}
+        # Those that are asked already stay, so that a flood of announcements takes none of them away.
+        keep = sorted(connectors, key=lambda one: one not in known)[:MOST_DISCOVERED]
+        if len(keep) < len(connectors) and not self._too_many:
+            self._log.warning(
+                f"DMQ5517: router '{self._router}': {len(connectors)} brokers are announced, of which "
+                f"{MOST_DISCOVERED} are targets; keep others than brokers from sending to its discovery group"
+            )
+        self._too_many = len(keep) < len(connectors)
+        added, removed = self._pool.replace([one for one in connectors if one in keep])
+        for target in removed:
+            self._told.pop(target, None)
+            self._contexts.pop(target.connector, None)
+            task = self._tasks.pop(target)
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+        for target in added:
+            assert target.connector is not None
+            self._contexts[target.connector] = tls_context(target.connector)
+            self._begin(target)
+
     async def close(self) -> None:
-        tasks = list(self._tasks.values())
+        tasks = [*self._tasks.values(), *self._ending]
         self._tasks.clear()
         for task in tasks:
             task.cancel()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.config.broker_xml.catalog.table import Table, in_effect, in_effect_of, refused_all, table
+from delosmq.config.broker_xml.catalog.table import Table, in_effect, in_effect_of, refused, refused_all, table
 from delosmq.model.declared.discovery import BroadcastGroupSettings, DiscoveryGroupSettings
 
 _JGROUPS: Final = refused_all(
@@ -19,5 +19,17 @@ BROADCAST_GROUP: Final[Table] = table(
 """Attributes and children of ``<broadcast-group>``."""
 
 DISCOVERY_GROUPS: Final[Table] = table([in_effect("discovery-group", "finds brokers that announce themselves")])
-DISCOVERY_GROUP: Final[Table] = table([in_effect("@name", "its name")], in_effect_of(DiscoveryGroupSettings), _JGROUPS)
+DISCOVERY_GROUP: Final[Table] = table(
+    [in_effect("@name", "its name")],
+    in_effect_of(DiscoveryGroupSettings),
+    [
+        refused(
+            "initial-wait-timeout",
+            "a start waits for no announcement: connections wait for targets, as long as quorum-timeout of a pool says",
+            "0",
+            "10000",
+        )
+    ],
+    _JGROUPS,
+)
 """Attributes and children of ``<discovery-group>``."""

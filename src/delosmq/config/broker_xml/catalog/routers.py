@@ -54,8 +54,9 @@ POOL: Final[Table] = table(
     [
         in_effect("static-connectors", "holds `<connector-ref>`: the names of connectors, in their order"),
         refused("cluster-connection", "there are no clusters, whose brokers could be targets; use static-connectors"),
-        refused("discovery-group-ref", "targets would not be discovered; use static-connectors"),
+        in_effect("discovery-group-ref", "instead: the discovery group whose brokers are the targets"),
     ],
 )
 """Children of ``<pool>``."""
+DISCOVERY_GROUP_REF: Final[Table] = table([in_effect("@discovery-group-name", "the name of a discovery group")])
 STATIC_CONNECTORS: Final[Table] = table([in_effect("connector-ref", "the name of a connector")])
