@@ -67,8 +67,8 @@ MEANINGS = {
     "ROUTE-1": "Targets: other brokers and this one. Keys: CLIENT_ID, SNI_HOST, SOURCE_IP, USER_NAME, ROLE_NAME.",
     "ROUTE-2": "`key-filter`, `local-target-filter`, and the key `NULL` of connections that have none.",
     "ROUTE-3": (
-        "Pools of named connectors, or of the brokers that a discovery group finds, with login, check period, quorum and "
-        "its timeout, and this broker as a target (no cluster pools yet)."
+        "Pools of named connectors, or of the brokers that a discovery group finds, with login, check period, quorum "
+        "and its timeout, and this broker as a target (no cluster pools yet)."
     ),
     "ROUTE-4": "The five policies with Artemis's hashes, and policies of other packages.",
     "ROUTE-5": "A cache that keeps keys with their targets, with a timeout (no persisted one yet).",
