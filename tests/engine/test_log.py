@@ -96,12 +96,12 @@ def test_nothing_of_a_refused_batch_comes_with_the_next_one() -> None:
     assert store.batches == [(Position(1), [b"taken"], [NO_BODY])]
 
 
-def test_a_log_that_stopped_keeps_nothing() -> None:
+def test_a_log_that_stopped_keeps_nothing_and_what_depends_on_it_waits_for_ever() -> None:
     store = RecordingStore()
     log = Log(store)
     log.batch().add_stored(b"half", b"body", Home())
     log.stop()
-    assert log.close() == 0
+    assert log.close() == log.position == 1
     assert (store.batches, log.batch().record_count, log.batch().body) == ([], 0, NO_BODY)
 
 

@@ -12,6 +12,7 @@ from delosmq.model.errors import BrokerError, SupersededError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
 from delosmq.storage.activation import Activation, Attempt, PairState, Role, Verified
+from delosmq.storage.memory import MemoryStore
 
 
 class HandClock(Clock):
@@ -69,8 +70,12 @@ async def test_the_lease_holds_from_the_first_look_until_its_end() -> None:
     seen.watch.start()
     await seen.verified.wait()
     assert seen.watch.lease.holds()
+    store = MemoryStore()
+    store.lease = seen.watch.lease
+    assert store.may_leave()
     seen.clock.now = 2_000
     assert not seen.watch.lease.holds()
+    assert not store.may_leave()
     await seen.watch.stop()
 
 

@@ -141,6 +141,36 @@ async def test_after_a_failing_sync_nothing_is_confirmed_and_the_broker_is_told_
     assert reached is not None
 
 
+class FailingStore(PipeStore):
+    """Fails as a journal does, within a tick: it reports that, and raises nothing."""
+
+    fails = False
+
+    def flush(self) -> None:
+        super().flush()
+        if self.fails:
+            assert self._events is not None
+            self._events.on_failure(StorageError("DMQ3999", "the disk is gone"))
+
+
+async def test_a_tick_in_which_the_store_fails_writes_nothing() -> None:
+    store = FailingStore()
+    async with running(store=store) as server:
+        peer = await server.connect()
+        peer.send_frame("SEND", "destination:/queue/a", "receipt:made", body="x")
+        store.sync()
+        assert (await peer.frame()).headers["receipt-id"] == "made"
+        store.fails = True
+        peer.send_frame("SEND", "destination:/queue/a", "receipt:never", body="x")
+        await server.until(lambda: bool(server.fatal))
+        (session,) = server.sessions
+        assert session.outbox.ready_bytes > 0
+        assert session.outbox.in_flight_bytes == 0
+        server.fatal.clear()
+        peer.writer.transport.abort()
+        await server.until(lambda: not server.listener.connections)
+
+
 async def test_a_broken_invariant_stops_the_broker_instead_of_guessing() -> None:
     async with running() as server:
         peer = await server.connect()

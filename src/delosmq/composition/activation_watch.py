@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from delosmq.model.errors import BrokerError
 from delosmq.model.ports import Clock
-from delosmq.server.ticker import ActiveLease
-from delosmq.storage.activation import VERIFY_EVERY_S, Activation
+from delosmq.storage.activation import VERIFY_EVERY_S, Activation, ActiveLease
 
 
 class ActivationWatch:

@@ -292,7 +292,7 @@ class ComposedBroker(Host, LocalBroker):
         )
         self._watch = watch
         self.failback_wanted = watch.failback_wanted
-        self.ticker.lease = watch.lease
+        self.store.lease = watch.lease
         watch.start()
 
     async def start_http(self) -> None:

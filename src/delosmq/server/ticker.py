@@ -11,7 +11,6 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
-from delosmq.model.ports import Clock
 from delosmq.server.clock import Appointment, ServerClock
 from delosmq.server.turn_loop import turn_of
 from delosmq.sessions.outbox import Gate, SyncAsker
@@ -33,22 +32,6 @@ class TickParticipant(ABC):
         """Writes what is ready. True when the engine has new work from it."""
 
 
-class ActiveLease:
-    """For how long a broker that shares its store is the active one.
-
-    Attributes:
-        until: on the clock of this process.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.until = MonotonicNs(0)
-
-    def holds(self) -> bool:
-        """Whether this broker is the active one for certain."""
-        return self._clock.monotonic_ns() < self.until
-
-
 class Ticker(SyncAsker):
     """Runs the ticks of one broker.
 
@@ -57,7 +40,6 @@ class Ticker(SyncAsker):
 
     Attributes:
         scheduled: a tick is to come in this turn of the loop, or in the next.
-        lease: of a broker that shares its store: without it nothing is written anywhere until `resume`.
     """
 
     def __init__(
@@ -75,7 +57,6 @@ class Ticker(SyncAsker):
         self.clock = clock
         self._on_fatal = on_fatal
         self.scheduled = False
-        self.lease: ActiveLease | None = None
         self._stopped = False
         self._held_up = False
         self._writers: list[TickParticipant] = []
@@ -117,7 +98,7 @@ class Ticker(SyncAsker):
             self._loop.call_soon(self.run)
 
     def resume(self) -> None:
-        """The lease holds: what has come meanwhile is worked off."""
+        """The store is this broker's for sure again: what was held up leaves."""
         if not self._stopped:
             self.schedule()
 
@@ -149,9 +130,6 @@ class Ticker(SyncAsker):
         # Still counts as scheduled: what is asked for while a tick runs is served by it, or by the one `again` brings.
         if self._stopped:
             return
-        if self.lease is not None and not self.lease.holds():
-            self.scheduled = False
-            return
         try:
             again = self._broker.tick()
             self._store.flush()
@@ -161,6 +139,8 @@ class Ticker(SyncAsker):
                 writers = self._writers
                 self._writers = []
                 for writer in writers:
+                    if not self.running:
+                        return  # the store has failed within this tick
                     again = writer.write_outbox() or again
             if self._next_writers and not self._held_up:
                 self._writers, self._next_writers = self._next_writers, []

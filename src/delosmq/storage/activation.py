@@ -16,6 +16,7 @@ from typing import Final
 
 from delosmq.model.errors import SupersededError
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Clock
 
 SUPERSEDED: Final = "DMQ3050"
 SUPERSEDED_ERRNO: Final = errno.EOWNERDEAD
@@ -92,6 +93,22 @@ class Fence(ABC):
     @abstractmethod
     def check(self) -> None:
         """Returns when it is. Raises OSError: it is not (`SUPERSEDED_ERRNO`), or that can't be known."""
+
+
+class ActiveLease:
+    """For how long a broker that shares its store is the active one.
+
+    Attributes:
+        until: on the clock of this process.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.until = MonotonicNs(0)
+
+    def holds(self) -> bool:
+        """Whether this broker is the active one for certain."""
+        return self._clock.monotonic_ns() < self.until
 
 
 class Activation(ABC):

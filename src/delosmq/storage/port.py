@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 from delosmq.engine.log.log import Store
 from delosmq.engine.log.ports import StateSource, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
+from delosmq.storage.activation import ActiveLease
 
 NO_DESCRIPTOR: Final = -1
 
@@ -19,9 +20,11 @@ class ServedStore(Store):
     Attributes:
         node_id: the 16 bytes by which brokers tell each other apart, once it is recovered; empty for a store that keeps
             nothing.
+        lease: of a broker that shares the store with others, if the store has none of its own.
     """
 
     node_id: bytes = b""
+    lease: ActiveLease | None = None
 
     @abstractmethod
     def attach(self, events: StoreEvents, state: StateSource) -> None:
@@ -45,8 +48,8 @@ class ServedStore(Store):
 
     def may_leave(self) -> bool:
         """Whether the store is this broker's for sure. While another one may have taken it over nothing leaves, not
-        even what depends on nothing. That it is again is told through `fileno`."""
-        return True
+        even what depends on nothing. That it is again is told through `fileno`, or by who renews the lease."""
+        return self.lease is None or self.lease.holds()
 
     def trouble(self) -> str:
         """Why nothing is confirmed for now, as one sentence; "" while all is well."""

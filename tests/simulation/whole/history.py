@@ -5,6 +5,7 @@ words and can be run again.
 """
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
@@ -340,18 +341,19 @@ class Run:
         self.expected = life.store.snapshots
         self.tale.batches += len(self.expected)
         self.tale.commits += len(self.knowledge.commits)
-        for work in life.work:
-            life.take_back(work)
-        for peer in life.peers:
-            peer.take_back()
         kind = rng.random()
         words = "kill -9" if kind < 0.2 else "power fails"
         if 0.2 <= kind < 0.3:
             words = "a sync fails, and " + words
-            self._fail_a_sync(life)
+            self._fail_a_sync(life, rng)
+            disk.free_bytes = None
         elif rng.random() < 0.5:
             life.syncer.killed_after(rng.randrange(MOST_STEPS))
             words += " during a sync"
+        for work in life.work:
+            life.take_back(work)
+        for peer in life.peers:
+            peer.take_back()
         disk.process_crash()
         if kind >= 0.2:
             self.disk = disk.power_cut()
@@ -364,8 +366,7 @@ class Run:
         self.told.pop()
         return words
 
-    @staticmethod
-    def _fail_a_sync(life: Life) -> None:
+    def _fail_a_sync(self, life: Life, rng: Random) -> None:
         life.disk.failing_syncs = 1
         try:
             life.store.flush()
@@ -374,7 +375,14 @@ class Run:
         except StorageError:
             pass
         life.disk.failing_syncs = 0
-        life.write()
+        life.broker.log.stop()
+        # Clients go on for as long as they don't know. Whatever they are told now must be true.
+        for kind in rng.choices(list(ACTS), k=rng.choice([0, 2, 8])):
+            if kind != BEAT:
+                with suppress(LimitError, XaError):
+                    ALL_ACTS[kind](life, rng)
+            life.broker.tick()
+            life.write()
 
 
 def run_history(seed: int, canary: Canary = HONEST, kept: Collection[int] | None = None) -> Tale:

@@ -484,6 +484,8 @@ class Log:
             self._is_open = False
             batch = self._batch
             if self._stopped:
+                # No store will call this position synced, so nothing that depends on the decision leaves.
+                self.position = batch.position
                 batch.clear()
                 return self.position
             try:
