@@ -17,7 +17,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,9 @@ from delosmq.client import (
     aio,
     connect,
 )
-from delosmq.testing import BrokerFixture
+from delosmq.testing import BrokerFixture, TcpProxy
 from tests.chaos.broker_process import PASSWORD, USER, BrokerProcess
 from tests.client.ledger import Arrival, Ledger
-from tests.client.proxy import Proxy
 
 SURFACES = ("asyncio", "blocking")
 BATCH = 5
@@ -118,7 +117,7 @@ class BreaksSeen(logging.Handler):
         clients_at: how many are connected by each way, by its port.
     """
 
-    def __init__(self, ledger: Ledger, ways: Sequence[Proxy], clients: int) -> None:
+    def __init__(self, ledger: Ledger, ways: Sequence[TcpProxy], clients: int) -> None:
         super().__init__()
         self._ledger = ledger
         self.clients_at = Counter({ways[0].port: clients})
@@ -137,7 +136,7 @@ class Load:
     """Clients at work in one acknowledgement mode, by one surface."""
 
     def __init__(
-        self, broker: BreakableBroker, ways: Sequence[Proxy], mode: AckMode, surface: str, chance: random.Random
+        self, broker: BreakableBroker, ways: Sequence[TcpProxy], mode: AckMode, surface: str, chance: random.Random
     ) -> None:
         self.ledger = Ledger(mode)
         self._broker = broker
@@ -317,7 +316,7 @@ class Breaking:
     def __init__(
         self,
         broker: BreakableBroker,
-        ways: Sequence[Proxy],
+        ways: Sequence[TcpProxy],
         chance: random.Random,
         *,
         kills: int,
@@ -350,9 +349,9 @@ class Breaking:
         elif len(self._ways) > 1:
             clients = await self._cut_one_way(clients, clients_at)
         else:
-            await self._ways[0].cut_after(self._chance.randint(1, 20_000))
+            await cut_after(self._ways[0], self._chance.randint(1, 20_000))
             if self._chance.random() < AGAIN_AT_ONCE:
-                await self._ways[0].cut_after(self._chance.randint(1, 2_000))
+                await cut_after(self._ways[0], self._chance.randint(1, 2_000))
         while ledger.noticed < before + clients or ledger.noticed > ledger.again:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         ledger.over += 1
@@ -367,8 +366,14 @@ class Breaking:
             return clients
         way = max(self._ways, key=lambda one: clients_at[one.port])
         clients = clients_at.pop(way.port)
-        await way.cut_after(self._chance.randint(1, 20_000))
+        await cut_after(way, self._chance.randint(1, 20_000))
         return clients
+
+
+async def cut_after(way: TcpProxy, size_bytes: int) -> None:
+    """Returns when the connections are broken."""
+    way.cut_after(size_bytes)
+    await asyncio.to_thread(way.wait_for_cut, PATIENCE_S)
 
 
 async def run(
@@ -384,8 +389,8 @@ async def run(
 ) -> Ledger:
     """One load, with all its breaks."""
     chance = random.Random(f"{seed} {mode} {surface}")
-    async with AsyncExitStack() as stack:
-        ways = [await stack.enter_async_context(Proxy(broker.port)) for _ in range(1 + backup)]
+    with ExitStack() as stack:
+        ways = [stack.enter_context(TcpProxy(broker.port)) for _ in range(1 + backup)]
         load = Load(broker, ways, mode, surface, chance)
         await load.run(Breaking(broker, ways, chance, kills=kills, cuts=cuts, longest_s=longest_s))
     return load.ledger

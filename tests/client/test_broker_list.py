@@ -4,7 +4,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,10 +14,10 @@ from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.options.urls import BrokerAddress, FailoverOptions, plan_of
 from delosmq.client.transport.broker_list import BrokerList
+from delosmq.testing import TcpProxy
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import ConnectionControl
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree
-from tests.client.proxy import Proxy
 from tests.client.support import WAIT_S
 
 QUICK = "initialReconnectDelay=1&maxReconnectDelay=5&randomize=false"
@@ -25,13 +25,13 @@ A, B, C = (BrokerAddress("tcp", name, 1) for name in "abc")
 
 
 @pytest.fixture
-async def two(broker: delosmq.Broker) -> AsyncIterator[tuple[Proxy, Proxy]]:
+def two(broker: delosmq.Broker) -> Iterator[tuple[TcpProxy, TcpProxy]]:
     """Two ways to the broker, which pass for two brokers."""
-    async with Proxy(broker.openwire_port) as one, Proxy(broker.openwire_port) as other:
+    with TcpProxy(broker.openwire_port) as one, TcpProxy(broker.openwire_port) as other:
         yield one, other
 
 
-def url_of(*proxies: Proxy, options: str = "") -> str:
+def url_of(*proxies: TcpProxy, options: str = "") -> str:
     listed = ",".join(f"tcp://127.0.0.1:{proxy.port}" for proxy in proxies)
     return f"failover:({listed})?{QUICK}{options}"
 
@@ -50,7 +50,7 @@ async def connected(broker: delosmq.Broker, url: str) -> AsyncConnection:
     return await connect_async(url, user=broker.user, password=broker.password)
 
 
-async def until_accepted(proxy: Proxy, count: int, connection: AsyncConnection, name: str) -> None:
+async def until_accepted(proxy: TcpProxy, count: int, connection: AsyncConnection, name: str) -> None:
     """Lets the connection do something until the proxy was connected to so often."""
     async with asyncio.timeout(WAIT_S):
         while proxy.accepted < count:
@@ -107,13 +107,13 @@ def test_a_wrong_option_is_refused(option: str) -> None:
 
 
 async def test_a_broker_that_another_one_names_is_used_when_that_one_is_gone(
-    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, other = two
     async with await connected(broker, url_of(one)) as connection:
-        one.say(advice(brokers=f"tcp://127.0.0.1:{other.port}?x=y,ssl://127.0.0.1:1,nothing"))
+        one.inject(advice(brokers=f"tcp://127.0.0.1:{other.port}?x=y,ssl://127.0.0.1:1,nothing"))
         await connection.send(name, "over the first")
-        await one.close()
+        one.close()
         await connection.send(name, "over the other")
         assert other.accepted == 1
     said = [record.message[:7] for record in caplog.records]
@@ -122,28 +122,28 @@ async def test_a_broker_that_another_one_names_is_used_when_that_one_is_gone(
 
 
 async def test_a_named_broker_that_no_resolver_takes_is_passed_over(
-    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str
 ) -> None:
     one, other = two
     async with await connected(broker, url_of(one, other)) as connection:
-        one.say(advice(brokers="tcp://a..b:61616"))
+        one.inject(advice(brokers="tcp://a..b:61616"))
         await connection.send(name, "over the first")
-        await one.close()
+        one.close()
         async with asyncio.timeout(WAIT_S):
             await connection.send(name, "over the other")
         assert other.accepted == 1
 
 
 async def test_a_broker_that_is_named_may_be_ignored(
-    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str
 ) -> None:
     one, other = two
     options = "&updateURIsSupported=false&reconnectSupported=false&maxReconnectAttempts=2"
     async with await connected(broker, url_of(one, options=options)) as connection:
         address = f"tcp://127.0.0.1:{other.port}"
-        one.say(advice(brokers=address, rebalance=True, reconnect_to=address))
+        one.inject(advice(brokers=address, rebalance=True, reconnect_to=address))
         await connection.send(name, "x")
-        await one.close()
+        one.close()
         with pytest.raises(ConnectionLostError, match="2 rounds found no broker"):
             await connection.send(name, "y")
     assert other.accepted == 0
@@ -151,14 +151,14 @@ async def test_a_broker_that_is_named_may_be_ignored(
 
 @pytest.mark.parametrize("sent", [False, True], ids=["spread", "sent"])
 async def test_a_broker_sends_its_clients_to_another_one(
-    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str, sent: bool
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str, sent: bool
 ) -> None:
     one, other = two
     async with await connected(broker, url_of(one)) as connection:
         session = await connection.create_session()
         consumer = await session.create_consumer(f"{name}.kept")
         address = f"tcp://127.0.0.1:{other.port}"
-        one.say(advice(reconnect_to=address) if sent else advice(brokers=address, rebalance=True))
+        one.inject(advice(reconnect_to=address) if sent else advice(brokers=address, rebalance=True))
         await until_accepted(other, 1, connection, name)
         await connection.send(f"{name}.kept", "there")
         message = await consumer.receive(WAIT_S)
@@ -168,32 +168,32 @@ async def test_a_broker_sends_its_clients_to_another_one(
 
 
 async def test_a_broker_with_priority_is_used_as_soon_as_it_is_there(
-    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str
 ) -> None:
     first, backup = two
-    await first.close()
+    first.close()
     url = url_of(first, backup, options="&priorityBackup=true")
     async with await connected(broker, url) as connection:
         assert backup.accepted == 1
         await connection.send(name, "over the backup")
-        await first.open()
+        first.start()
         await until_accepted(first, 2, connection, name)  # a look and the connection
         assert backup.accepted == 1
 
 
 async def test_a_message_waits_no_longer_than_the_timeout(
-    two: tuple[Proxy, Proxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, _ = two
     async with await connected(broker, url_of(one, options="&timeout=40&warnAfterReconnectAttempts=1")) as connection:
         await connection.send(name, "x")
-        await one.close()
+        one.close()
         async with asyncio.timeout(WAIT_S):
             while "DMQ9068" not in caplog.text:  # noqa: ASYNC110 - until the client has noticed
                 await asyncio.sleep(0)
         with pytest.raises(TimedOutError, match=r"DMQ9075: no broker of failover:.* was there for 40 ms"):
             await connection.send(name, "y")
-        await one.open()
+        one.start()
         async with asyncio.timeout(WAIT_S):
             await send_in_the_end(connection, name, "z")
         async with await connection.create_session() as session:

@@ -4,7 +4,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.sessions.client_errors import ClientError
-from tests.client.proxy import Proxy
+from delosmq.testing import ProxiedPiece, TcpProxy
 from tests.client.support import WAIT_S
 
 
@@ -33,16 +33,16 @@ def durable(tmp_path: Path) -> Iterator[delosmq.Broker]:
 
 
 @pytest.fixture
-async def proxy(broker: delosmq.Broker) -> AsyncIterator[Proxy]:
-    async with Proxy(broker.openwire_port) as made:
+def proxy(broker: delosmq.Broker) -> Iterator[TcpProxy]:
+    with TcpProxy(broker.openwire_port) as made:
         yield made
 
 
-def through(proxy: Proxy, options: str = "") -> str:
+def through(proxy: TcpProxy, options: str = "") -> str:
     return f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1&maxReconnectDelay=5{options}"
 
 
-async def cut(proxy: Proxy, connection: AsyncConnection) -> None:
+async def cut(proxy: TcpProxy, connection: AsyncConnection) -> None:
     """The connection breaks, and is made again."""
     proxy.cut()
     async with await connection.create_session() as session:
@@ -87,7 +87,7 @@ def test_a_restart_of_the_broker_is_hardly_noticed(durable: delosmq.Broker) -> N
     assert sorted(seen) == sorted([f"m{r}{n}" for r in range(3) for n in range(3)] + ["question"])
 
 
-async def test_who_waits_for_a_message_goes_on_waiting(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
+async def test_who_waits_for_a_message_goes_on_waiting(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session()
         for prefetch in (0, 10):
@@ -103,7 +103,7 @@ async def test_who_waits_for_a_message_goes_on_waiting(proxy: Proxy, broker: del
         assert proxy.accepted == 3
 
 
-async def test_what_is_sent_meanwhile_is_sent_later(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
+async def test_what_is_sent_meanwhile_is_sent_later(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session()
         consumer = await session.create_consumer(name)
@@ -114,7 +114,7 @@ async def test_what_is_sent_meanwhile_is_sent_later(proxy: Proxy, broker: delosm
 
 
 async def test_a_completion_is_told_after_a_failover_and_of_the_end(
-    proxy: Proxy, broker: delosmq.Broker, name: str
+    proxy: TcpProxy, broker: delosmq.Broker, name: str
 ) -> None:
     told: list[ClientError | None] = []
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
@@ -129,7 +129,7 @@ async def test_a_completion_is_told_after_a_failover_and_of_the_end(
         assert sorted(await texts(await session.create_consumer(name), 3)) == ["m0", "m1", "m2"]
 
 
-async def test_a_transaction_that_only_sent_is_told_again(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
+async def test_a_transaction_that_only_sent_is_told_again(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session(AckMode.TRANSACTED)
         producer = await session.create_producer(name)
@@ -145,7 +145,9 @@ async def test_a_transaction_that_only_sent_is_told_again(proxy: Proxy, broker: 
         assert await (await other.create_consumer(name)).receive(0) is None
 
 
-async def test_a_transaction_that_has_received_is_rolled_back(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
+async def test_a_transaction_that_has_received_is_rolled_back(
+    proxy: TcpProxy, broker: delosmq.Broker, name: str
+) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         await connection.send(name, "x")
         session = await connection.create_session(AckMode.TRANSACTED)
@@ -165,7 +167,7 @@ async def test_a_transaction_that_has_received_is_rolled_back(proxy: Proxy, brok
         assert await texts(await other.create_consumer(f"{name}.out"), 1) == ["whole"]
 
 
-async def test_a_commit_whose_answer_is_cut_off_is_in_doubt(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
+async def test_a_commit_whose_answer_is_cut_off_is_in_doubt(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session(AckMode.TRANSACTED)
         producer = await session.create_producer(name)
@@ -179,41 +181,41 @@ async def test_a_commit_whose_answer_is_cut_off_is_in_doubt(proxy: Proxy, broker
         await session.commit()
 
 
-async def test_a_silent_broker_is_left(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:  # TTL-6
+async def test_a_silent_broker_is_left(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:  # TTL-6
     url = f"failover:(tcp://127.0.0.1:{proxy.port}?wireFormat.maxInactivityDuration=300"
     url += "&wireFormat.maxInactivityDurationInitalDelay=0&connectionTimeout=1000)?initialReconnectDelay=1"
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         consumer = await (await connection.create_session()).create_consumer(name)
-        proxy.silence()
+        proxy.blackhole()
         receiving = asyncio.ensure_future(consumer.receive(WAIT_S))
         while proxy.accepted < 2:  # noqa: ASYNC110 - what the client does is seen from outside
             await asyncio.sleep(0.01)
-        proxy.speak()
+        proxy.restore()
         await connection.send(name, "x")
         message = await receiving
         assert message is not None
 
 
-async def test_a_silent_broker_is_told_of_without_failover(proxy: Proxy, broker: delosmq.Broker) -> None:  # TTL-6
+async def test_a_silent_broker_is_told_of_without_failover(proxy: TcpProxy, broker: delosmq.Broker) -> None:  # TTL-6
     heard: asyncio.Queue[ClientError] = asyncio.Queue()
     url = f"tcp://127.0.0.1:{proxy.port}?wireFormat.maxInactivityDuration=300"
     url += "&wireFormat.maxInactivityDurationInitalDelay=0"
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         connection.set_exception_listener(heard.put_nowait)
-        proxy.silence()
+        proxy.blackhole()
         error = await asyncio.wait_for(heard.get(), WAIT_S)
         assert str(error).startswith("DMQ9010: nothing came from tcp://127.0.0.1")
 
 
 async def test_the_list_is_gone_through(broker: delosmq.Broker, name: str) -> None:
-    async with Proxy(broker.openwire_port) as gone:
+    with TcpProxy(broker.openwire_port) as gone:
         port = gone.port
     url = f"failover:(tcp://127.0.0.1:{port},{broker.openwire_url})?randomize=false&startupMaxReconnectAttempts=1"
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         await connection.send(name, "x")
 
 
-async def test_there_is_an_end_to_it_if_one_is_wanted(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:
+async def test_there_is_an_end_to_it_if_one_is_wanted(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:
     heard: asyncio.Queue[ClientError] = asyncio.Queue()
     connection = await connect_async(
         through(proxy, "&maxReconnectAttempts=2"), user=broker.user, password=broker.password
@@ -222,7 +224,7 @@ async def test_there_is_an_end_to_it_if_one_is_wanted(proxy: Proxy, broker: delo
     session = await connection.create_session()
     consumer = await session.create_consumer(name)
     receiving = asyncio.ensure_future(consumer.receive())
-    await proxy.__aexit__(None, None, None)
+    proxy.close()
     with pytest.raises(ConnectionLostError, match="2 rounds found no broker"):
         await receiving
     assert isinstance(await asyncio.wait_for(heard.get(), WAIT_S), ConnectionLostError)
@@ -244,20 +246,26 @@ async def test_rounds_for_the_first_connection_are_told_of(
 
 
 async def test_a_connection_that_is_lost_with_the_answer_to_its_login_is_made_again(
-    proxy: Proxy, broker: delosmq.Broker, name: str
+    broker: delosmq.Broker, name: str
 ) -> None:
-    proxy.spoils = True
-    async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
-        proxy.cut()
-        async with asyncio.timeout(WAIT_S):
-            while proxy.accepted < 6:
-                await connection.send(name, "x")
-                proxy.cut()
+    def spoil(piece: ProxiedPiece) -> bytes:
+        """No frame comes behind the first thing that the broker says on the second connection, behind the second thing
+        on the third one, and so on."""
+        spoilt = piece.to_client and piece.number == piece.connection - 1
+        return piece.content + b"\xff" * 8 if spoilt else piece.content
+
+    with TcpProxy(broker.openwire_port, change=spoil) as proxy:
+        async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
+            proxy.cut()
+            async with asyncio.timeout(WAIT_S):
+                while proxy.accepted < 6:
+                    await connection.send(name, "x")
+                    proxy.cut()
 
 
-async def test_it_can_be_closed_while_there_is_no_broker(proxy: Proxy, broker: delosmq.Broker) -> None:
+async def test_it_can_be_closed_while_there_is_no_broker(proxy: TcpProxy, broker: delosmq.Broker) -> None:
     connection = await connect_async(through(proxy), user=broker.user, password=broker.password)
-    await proxy.__aexit__(None, None, None)
+    proxy.close()
     closing = asyncio.ensure_future(connection.send("x", "y"))
     for _ in range(20):
         await asyncio.sleep(0)
@@ -267,7 +275,7 @@ async def test_it_can_be_closed_while_there_is_no_broker(proxy: Proxy, broker: d
 
 
 @pytest.mark.parametrize("mode", list(AckMode))
-async def test_cuts_at_any_time_lose_nothing(proxy: Proxy, broker: delosmq.Broker, name: str, mode: AckMode) -> None:
+async def test_cuts_at_any_time_lose_nothing(proxy: TcpProxy, broker: delosmq.Broker, name: str, mode: AckMode) -> None:
     """Twenty cuts while messages flow. What is acknowledged does not come again, unless the acknowledgement itself was
     cut off: then the next delivery says that it is one."""
     count = 60

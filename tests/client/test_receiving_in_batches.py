@@ -2,7 +2,6 @@
 
 # ACK-1, ACK-4, ACK-5
 
-import asyncio
 import threading
 from typing import Any, TypeVar
 
@@ -19,8 +18,7 @@ from delosmq.client import (
     connect,
 )
 from delosmq.client.aio import AsyncConnection
-from delosmq.testing import BrokerFixture
-from tests.client.proxy import Proxy
+from delosmq.testing import BrokerFixture, TcpProxy
 from tests.client.support import WAIT_S, Counting, OpenSession, fill, settle, texts
 
 T = TypeVar("T")
@@ -252,23 +250,15 @@ def test_a_break_amid_a_batch_loses_nothing(
 ) -> None:
     """What was received and not settled comes again; in AUTO and DUPS_OK it was settled."""
     sent = fill(connection, name, 50)
-    loop = asyncio.new_event_loop()
-    running = threading.Thread(target=loop.run_forever)
-    running.start()
-    proxy = Proxy(broker.openwire_port)
-    asyncio.run_coroutine_threadsafe(proxy.open(), loop).result(WAIT_S)
-    url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1&maxReconnectDelay=5"
-    with connect(url, user=broker.user, password=broker.password) as other, other.create_session(mode) as session:
-        consumer = session.create_consumer(name)
-        first = receive_some(session, consumer, 10)
-        session.create_temporary_queue()  # the broker has heard of them
-        loop.call_soon_threadsafe(proxy.cut)
-        asyncio.run_coroutine_threadsafe(proxy.ended.get(), loop).result(WAIT_S)
-        session.create_temporary_queue()  # by the new connection
-        assert first == sent[:10]
-        assert receive_some(session, consumer, 40) == sent[10:]
-        assert consumer.receive(0) is None
-    asyncio.run_coroutine_threadsafe(proxy.close(), loop).result(WAIT_S)
-    loop.call_soon_threadsafe(loop.stop)
-    running.join()
-    loop.close()
+    with TcpProxy(broker.openwire_port) as proxy:
+        url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1&maxReconnectDelay=5"
+        with connect(url, user=broker.user, password=broker.password) as other, other.create_session(mode) as session:
+            consumer = session.create_consumer(name)
+            first = receive_some(session, consumer, 10)
+            session.create_temporary_queue()  # the broker has heard of them
+            proxy.cut()
+            proxy.wait_for(ended=1)
+            session.create_temporary_queue()  # by the new connection
+            assert first == sent[:10]
+            assert receive_some(session, consumer, 40) == sent[10:]
+            assert consumer.receive(0) is None

@@ -10,7 +10,7 @@ from delosmq.client import ClientError, ConnectionLostError, IllegalStateError, 
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.messages import JmsMessage
-from tests.client.proxy import Proxy
+from delosmq.testing import TcpProxy
 from tests.client.support import WAIT_S
 
 
@@ -23,7 +23,7 @@ async def received(service: AsyncConnection, name: str) -> JmsMessage:
 
 
 async def test_of_a_connection_that_is_lost(broker: delosmq.Broker, aio: AsyncConnection, name: str) -> None:
-    async with Proxy(broker.openwire_port) as proxy:
+    with TcpProxy(broker.openwire_port) as proxy:
         url = f"tcp://127.0.0.1:{proxy.port}"
         async with connect_async(url, user=broker.user, password=broker.password) as connection:
             asking = asyncio.ensure_future(connection.request(name, "x"))
@@ -43,7 +43,7 @@ async def test_of_one_that_is_closed(broker: delosmq.Broker, aio: AsyncConnectio
 
 
 async def test_but_not_of_one_that_is_made_again(broker: delosmq.Broker, aio: AsyncConnection, name: str) -> None:
-    async with Proxy(broker.openwire_port) as proxy:
+    with TcpProxy(broker.openwire_port) as proxy:
         url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1"
         async with connect_async(url, user=broker.user, password=broker.password) as connection:
             asking = asyncio.ensure_future(connection.request(name, "tea"))

@@ -16,8 +16,7 @@ from delosmq.client.options.urls import BrokerAddress, FailoverOptions, plan_of
 from delosmq.client.transport.broker_list import BrokerList
 from delosmq.client.transport.clocks import LinkClock
 from delosmq.client.transport.spares import SparePool
-from delosmq.testing import BrokerFixture
-from tests.client.proxy import Proxy
+from delosmq.testing import BrokerFixture, TcpProxy
 from tests.client.support import WAIT_S, wait_for_forgotten
 from tests.client.test_forgotten import forgotten
 
@@ -25,17 +24,17 @@ A, B, C = (BrokerAddress("tcp", name, 1) for name in "abc")
 
 
 @pytest.fixture
-async def ways(broker: delosmq.Broker) -> AsyncIterator[list[Proxy]]:
+def ways(broker: delosmq.Broker) -> Iterator[list[TcpProxy]]:
     """Three ways to the broker, which pass for three brokers."""
-    async with (
-        Proxy(broker.openwire_port) as one,
-        Proxy(broker.openwire_port) as other,
-        Proxy(broker.openwire_port) as third,
+    with (
+        TcpProxy(broker.openwire_port) as one,
+        TcpProxy(broker.openwire_port) as other,
+        TcpProxy(broker.openwire_port) as third,
     ):
         yield [one, other, third]
 
 
-def url_of(*proxies: Proxy, options: str = "") -> str:
+def url_of(*proxies: TcpProxy, options: str = "") -> str:
     listed = ",".join(f"tcp://127.0.0.1:{proxy.port}" for proxy in proxies)
     quick = "initialReconnectDelay=1&maxReconnectDelay=5&randomize=false&backup=true"
     return f"failover:({listed})?{quick}{options}"
@@ -62,24 +61,20 @@ async def in_loop(url: str, broker: delosmq.Broker) -> AsyncIterator[Send]:
 surfaces = pytest.mark.parametrize("opened", [blocking, in_loop])
 
 
-async def come(queue: asyncio.Queue[None]) -> None:
-    await asyncio.wait_for(queue.get(), WAIT_S)
-
-
 @surfaces
 async def test_a_spare_connection_is_used_when_the_one_in_use_breaks(
-    ways: list[Proxy], broker: delosmq.Broker, name: str, opened: Callable[..., object]
+    ways: list[TcpProxy], broker: delosmq.Broker, name: str, opened: Callable[..., object]
 ) -> None:
     one, other, _ = ways
     async with opened(url_of(one, other), broker) as send:  # type: ignore[attr-defined]
-        await come(other.answered)
+        await other.wait_for_async(answered=1)
         await send(name, "over the first")  # which makes sure that the client has read what the other one has said
         for proxy in (one, other):
             proxy.refuse()
         one.cut()
         await send(name, "over the spare")
         assert (one.accepted, other.accepted) == (1, 1)
-    await come(other.ended)
+    await other.wait_for_async(ended=1)
     async with connect_async(broker.openwire_url, user=broker.user, password=broker.password) as reader:
         async with await reader.create_session() as session:
             consumer = await session.create_consumer(name)
@@ -89,27 +84,27 @@ async def test_a_spare_connection_is_used_when_the_one_in_use_breaks(
 
 @surfaces
 async def test_a_spare_that_is_lost_is_replaced_and_all_are_closed_with_the_client(
-    ways: list[Proxy], broker: delosmq.Broker, name: str, opened: Callable[..., object]
+    ways: list[TcpProxy], broker: delosmq.Broker, name: str, opened: Callable[..., object]
 ) -> None:
     one, other, third = ways
     async with opened(url_of(one, other, third, options="&backupPoolSize=2"), broker) as send:  # type: ignore[attr-defined]
-        await come(other.answered)
-        await come(third.answered)
+        await other.wait_for_async(answered=1)
+        await third.wait_for_async(answered=1)
         other.cut()
-        await come(other.ended)
-        await come(other.answered)
+        await other.wait_for_async(ended=1)
+        await other.wait_for_async(answered=2)
         await send(name, "x")
         assert [proxy.accepted for proxy in ways] == [1, 2, 1]
     for proxy in ways:
-        await come(proxy.ended)
+        await proxy.wait_for_async(ended=proxy.accepted)
 
 
 async def test_a_pool_is_no_larger_than_was_asked_for_and_holds_no_second_connection_to_a_broker(
-    ways: list[Proxy], broker: delosmq.Broker, name: str
+    ways: list[TcpProxy], broker: delosmq.Broker, name: str
 ) -> None:
     one, other, third = ways
     async with in_loop(url_of(one, other, third), broker) as send:
-        await come(other.answered)
+        await other.wait_for_async(answered=1)
         await send(name, "x")
         assert [proxy.accepted for proxy in ways] == [1, 1, 0]
     async with in_loop(url_of(one, options="&backupPoolSize=2"), broker) as send:
@@ -117,18 +112,22 @@ async def test_a_pool_is_no_larger_than_was_asked_for_and_holds_no_second_connec
         assert one.accepted == 2
 
 
-async def test_a_broker_that_comes_later_gets_its_spare(ways: list[Proxy], broker: delosmq.Broker, name: str) -> None:
+async def test_a_broker_that_comes_later_gets_its_spare(
+    ways: list[TcpProxy], broker: delosmq.Broker, name: str
+) -> None:
     one, other, third = ways
-    await other.close()
+    other.close()
     async with in_loop(url_of(one, other, third, options="&backupPoolSize=2"), broker) as send:
-        await come(third.answered)
-        await other.open()
-        await come(other.answered)
+        await third.wait_for_async(answered=1)
+        other.start()
+        await other.wait_for_async(answered=1)
         await send(name, "x")
         assert [proxy.accepted for proxy in ways] == [1, 1, 1]
 
 
-async def test_a_spare_whose_broker_is_silent_is_replaced(ways: list[Proxy], broker: delosmq.Broker, name: str) -> None:
+async def test_a_spare_whose_broker_is_silent_is_replaced(
+    ways: list[TcpProxy], broker: delosmq.Broker, name: str
+) -> None:
     one, other, _ = ways
     async with in_loop(
         url_of(
@@ -136,24 +135,24 @@ async def test_a_spare_whose_broker_is_silent_is_replaced(ways: list[Proxy], bro
         ),
         broker,
     ) as send:
-        await come(other.answered)
-        other.silence()
+        await other.wait_for_async(answered=1)
+        other.blackhole()
         async with asyncio.timeout(WAIT_S):
             while other.accepted < 2:
                 await send(name, "x")
-        other.speak()
-        await come(other.ended)
+        other.restore()
+        await other.wait_for_async(ended=1)
 
 
-async def test_the_pool_is_filled_again_after_a_break(ways: list[Proxy], broker: delosmq.Broker, name: str) -> None:
+async def test_the_pool_is_filled_again_after_a_break(ways: list[TcpProxy], broker: delosmq.Broker, name: str) -> None:
     one, other, _ = ways
     async with in_loop(url_of(one, other), broker) as send:
-        await come(other.answered)
+        await other.wait_for_async(answered=1)
         await send(name, "x")
-        await come(one.answered)
+        await one.wait_for_async(answered=1)
         one.cut()
         await send(name, "over the spare")
-        await come(one.answered)  # now it is the spare
+        await one.wait_for_async(answered=2)  # now it is the spare
         await send(name, "y")
         other.cut()
         await send(name, "z")
@@ -161,45 +160,45 @@ async def test_the_pool_is_filled_again_after_a_break(ways: list[Proxy], broker:
 
 
 async def test_spares_are_closed_when_the_connection_is_given_up_or_cannot_be_made(
-    ways: list[Proxy], broker: delosmq.Broker, name: str
+    ways: list[TcpProxy], broker: delosmq.Broker, name: str
 ) -> None:
     one, other, third = ways
     options = "&maxReconnectAttempts=1&backupPoolSize=2"
     async with connect_async(
         url_of(one, other, third, options=options), user=broker.user, password=broker.password
     ) as connection:
-        await come(other.answered)
-        await come(third.answered)
+        await other.wait_for_async(answered=1)
+        await third.wait_for_async(answered=1)
         await connection.send(name, "x")
-        third.silence()  # it is there, and lets no one in
+        third.blackhole()  # it is there, and lets no one in
         for proxy in ways:
             proxy.refuse()
         one.cut()
         other.cut()
-        third.speak()
+        third.restore()
         third.cut()
         with pytest.raises(ConnectionLostError):
             await connection.send(name, "y")
     for proxy in ways:
-        await come(proxy.ended)
+        await proxy.wait_for_async(ended=proxy.accepted)
 
 
-async def test_a_spare_that_is_being_made_when_the_pool_rests_is_waited_for_at_its_end(ways: list[Proxy]) -> None:
+async def test_a_spare_that_is_being_made_when_the_pool_rests_is_waited_for_at_its_end(ways: list[TcpProxy]) -> None:
     one, other, _ = ways
-    other.silence()  # it says nothing, and so is no spare yet
+    other.blackhole()  # it says nothing, and so is no spare yet
     plan = plan_of(url_of(one, other))
     before = asyncio.all_tasks()
     pool = SparePool(plan, LinkClock(), lambda: list(plan.addresses[1:]))
     pool.fill()
     async with asyncio.timeout(WAIT_S):
-        while not other.accepted:  # noqa: ASYNC110 - the proxy is of this loop
+        while not other.accepted:  # noqa: ASYNC110 - the pool goes on meanwhile
             await asyncio.sleep(0)
     (filling,) = (task for task in asyncio.all_tasks() - before if "_fill" in repr(task))
     pool.rest()
     await pool.close()
     assert filling.done()
-    other.speak()
-    await come(other.ended)
+    other.restore()
+    await other.wait_for_async(ended=1)
 
 
 @pytest.fixture

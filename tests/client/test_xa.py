@@ -26,8 +26,7 @@ from delosmq.client import (
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.model.errors import XA_RBINTEGRITY, XAER_INVAL, XAER_NOTA, XAER_PROTO, XAER_RMFAIL
-from delosmq.testing import BrokerFixture
-from tests.client.proxy import Proxy
+from delosmq.testing import BrokerFixture, TcpProxy
 from tests.client.support import WAIT_S
 
 _numbers = count(1)
@@ -292,7 +291,7 @@ async def test_a_listener_waits_for_a_branch(aio: AsyncConnection, name: str, xi
 async def test_what_was_not_prepared_when_the_connection_broke_can_only_be_rolled_back(
     broker: delosmq.Broker, name: str
 ) -> None:
-    async with Proxy(broker.openwire_port) as proxy:
+    with TcpProxy(broker.openwire_port) as proxy:
         url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1&maxReconnectDelay=5"
         async with connect_async(url, user=broker.user, password=broker.password) as connection:
             session = await connection.create_xa_session()
@@ -325,7 +324,7 @@ async def test_what_was_not_prepared_when_the_connection_broke_can_only_be_rolle
 async def test_a_prepare_whose_answer_does_not_come_tells_that_the_broker_is_gone(
     broker: delosmq.Broker, name: str, xid: Xid
 ) -> None:
-    async with Proxy(broker.openwire_port) as proxy:
+    with TcpProxy(broker.openwire_port) as proxy:
         url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1&maxReconnectDelay=5"
         async with connect_async(url, user=broker.user, password=broker.password) as connection:
             session = await connection.create_xa_session()

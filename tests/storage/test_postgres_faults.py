@@ -4,8 +4,6 @@ late; a connection cut in a commit."""
 # HA-2
 
 import contextlib
-import select
-import socket
 import threading
 from collections.abc import Callable, Iterator
 
@@ -16,6 +14,7 @@ from delosmq.model.ids import Position
 from delosmq.model.settings import DatabaseStoreSettings, JournalSettings
 from delosmq.storage.journal.sync.syncer import wait_readable
 from delosmq.storage.postgres.store import PostgresStore
+from delosmq.testing import ProxiedPiece, TcpProxy
 from tests.postgres_server import PostgresServer
 from tests.storage.support import NODE, Kept, Listener, note, store_message
 
@@ -192,76 +191,27 @@ def test_what_waits_for_the_database_is_bounded(own_postgres: PostgresServer, ho
     held.store.wait_synced(Position(position - 1), 60)
 
 
-class Proxy:
-    """A way to the database that loses answers: what is asked gets there."""
-
-    def __init__(self, port: int) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self._target = port
-        self._cut = threading.Event()
-        self.lost = threading.Event()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def cut_next_answer(self) -> None:
-        self.lost.clear()
-        self._cut.set()
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._listening.close()
-
-    def _run(self) -> None:
-        pairs: dict[socket.socket, socket.socket] = {}
-        clients: set[socket.socket] = set()
-        while not self._ended.is_set():
-            ready, _, _ = select.select([self._listening, *pairs], [], [], 0.05)
-            for one in ready:
-                if one is self._listening:
-                    client, server = one.accept()[0], socket.create_connection(("127.0.0.1", self._target))
-                    pairs[client], pairs[server] = server, client
-                    clients.add(client)
-                elif one in pairs and not self._pass_on(one, pairs[one], from_server=one not in clients):
-                    other = pairs.pop(one)
-                    pairs.pop(other)
-                    clients -= {one, other}
-                    one.close()
-                    other.close()
-        for one in pairs:
-            one.close()
-
-    def _pass_on(self, one: socket.socket, other: socket.socket, *, from_server: bool) -> bool:
-        try:
-            content = one.recv(65_536)
-            if from_server and content and self._cut.is_set():
-                self._cut.clear()
-                self.lost.set()
-                return False
-            other.sendall(content)
-        except OSError:
-            return False
-        return bool(content)
-
-
 def test_a_commit_whose_answer_is_lost_counts_once(
     postgres: PostgresServer, settings: DatabaseStoreSettings, hold: Hold
 ) -> None:
-    proxy = Proxy(postgres.port)
-    options = tuple({**dict(settings.options), "port": str(proxy.port)}.items())
-    through = DatabaseStoreSettings(
-        settings.url, options, settings.user, settings.password, lock_renew_period_ms=60_000, lock_expiration_ms=600_000
-    )
-    held = hold(through)
-    for position in range(1, 11):
-        proxy.cut_next_answer()
-        held.send(position)
-        held.until(lambda: held.listener.synced[-1:] == [position])  # noqa: B023 -- called before the next turn
-        assert proxy.lost.is_set()
-    held.store.close(10)
-    proxy.close()
+    armed = threading.Event()
+
+    def lose_answer(piece: ProxiedPiece) -> bytes | None:
+        if piece.to_client and armed.is_set():
+            armed.clear()
+            return None
+        return piece.content
+
+    with TcpProxy(postgres.port, change=lose_answer) as proxy:
+        options = tuple({**dict(settings.options), "port": str(proxy.port)}.items())
+        renewals = {"lock_renew_period_ms": 60_000, "lock_expiration_ms": 600_000}
+        held = hold(DatabaseStoreSettings(settings.url, options, settings.user, settings.password, **renewals))
+        for position in range(1, 11):
+            armed.set()
+            held.send(position)
+            held.until(lambda: held.listener.synced[-1:] == [position])  # noqa: B023 -- called before the next turn
+            assert not armed.is_set()
+        held.store.close(10)
     assert bodies(settings, hold) == 10
 
 

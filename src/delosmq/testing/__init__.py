@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from delosmq.testing.frame_faults import FrameFault
     from delosmq.testing.processes.broker_pair import BrokerPair
     from delosmq.testing.processes.broker_process import BrokerHealth, BrokerProcess
+    from delosmq.testing.processes.tcp_proxy import ProxiedPiece, TcpProxy
     from delosmq.testing.queue_view import QueueCounts, QueueView
     from delosmq.testing.trace import Trace
     from delosmq.testing.turnable_clock import TurnableClock
@@ -22,8 +23,10 @@ __all__ = [
     "BrokerPair",
     "BrokerProcess",
     "FrameFault",
+    "ProxiedPiece",
     "QueueCounts",
     "QueueView",
+    "TcpProxy",
     "Trace",
     "TurnableClock",
 ]
@@ -35,8 +38,10 @@ _ELSEWHERE = {
     "BrokerPair": "processes.broker_pair",
     "BrokerProcess": "processes.broker_process",
     "FrameFault": "frame_faults",
+    "ProxiedPiece": "processes.tcp_proxy",
     "QueueCounts": "queue_view",
     "QueueView": "queue_view",
+    "TcpProxy": "processes.tcp_proxy",
     "Trace": "trace",
     "TurnableClock": "turnable_clock",
 }
