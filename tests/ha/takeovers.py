@@ -1,7 +1,9 @@
-"""Takeovers under load: the active broker is killed, or paused and woken when another one is active.
+"""Takeovers under load: the active broker is killed, or paused and woken when another one is active; on PostgreSQL the
+database is killed as well, before the broker is, together with it, or while it is paused.
 
-``python -m tests.ha.takeovers --kills 100 --wakes 50`` is the long form. Clients of two kinds remember what they were
-told: those of `tests.chaos`, which end with their broker, and two with a ``failover:`` URL, which go on with the next.
+``python -m tests.ha.takeovers --kills 100 --wakes 50`` is the long form, ``--store postgres`` that on PostgreSQL.
+Clients of two kinds remember what they were told: those of `tests.chaos`, which end with their broker, and two with a
+``failover:`` URL, which go on with the next.
 """
 
 import argparse
@@ -17,19 +19,22 @@ from random import Random
 
 from delosmq.client import AckMode, ClientError, connect
 from delosmq.testing import BrokerPair, BrokerProcess
-from tests.chaos.broker_process import ADDRESSES, PASSWORD, PATIENCE_S, USER
-from tests.chaos.clients import END, LeaseReader, Memory, Worker, consume, number_of, produce
-from tests.ha.network_lock import take_lock_away
+from tests.chaos.broker_process import PASSWORD, PATIENCE_S, USER
+from tests.chaos.clients import END, LeaseReader, Memory, StompPeer, Worker, consume, number_of, produce
+from tests.ha.shared_stores import SharedDirectory, SharedStore, SharedTables
+from tests.postgres_server import PostgresServer
 
 KILL = "kill"
 WAKE = "wake"
+CRASH = "crash"
+"""The database dies and comes back, then the broker is killed."""
+KILL_IN_CRASH = "kill in crash"
+"""The database dies, then the broker; the database comes back."""
+WAKE_AFTER_CRASH = "wake after crash"
+"""The database dies and comes back while the broker is paused."""
+WAKES = (WAKE, WAKE_AFTER_CRASH)
 QUEUE = "failover.orders"
-CHANGES = (
-    ("<journal-file-size>64M<", "<journal-file-size>64K<"),
-    ("<addresses>", f"<addresses>{ADDRESSES}"),
-)
-STAYS = "<allow-failback>false</allow-failback>"
-WITH_SERVER_LOCK = (sys.executable, "-m", "tests.ha.network_lock")
+LATE = "sent.to.the.paused"
 MOST_RECEIPTS = 200
 
 
@@ -127,10 +132,34 @@ class FailoverLoad:
         return self.confirmed - set(self.taken) - self.uncertain
 
 
+class LateSender:
+    """What an active broker finds in its socket when it wakes: it may confirm none of it."""
+
+    SENDS = 20
+
+    def __init__(self, port: int) -> None:
+        self._peer = StompPeer(port)
+
+    def send(self) -> None:
+        """To the broker that is paused."""
+        for number in range(self.SENDS):
+            durable = "true" if number % 2 else "false"
+            headers = {"destination": f"/queue/{LATE}", "persistent": durable, "receipt": f"late{number}"}
+            self._peer.send("SEND", headers, b"late")
+
+    def follow(self) -> None:
+        try:
+            for command, headers, _ in self._peer.frames():
+                raise AssertionError(f"a broker that woke up answers {command} {headers}")
+        finally:
+            self._peer.close()
+
+
 class Takeovers:
     """One pair under load."""
 
-    def __init__(self, pair: BrokerPair, random: Random) -> None:
+    def __init__(self, store: SharedStore, pair: BrokerPair, random: Random) -> None:
+        self._store = store
         self._pair = pair
         self._random = random
         self._memory = Memory()
@@ -154,17 +183,10 @@ class Takeovers:
         wanted = memory.receipts + self._random.randrange(20, MOST_RECEIPTS)
         assert memory.wait(lambda: memory.receipts >= wanted), f"no progress: {active.log}"
         load.kills += 1
-        if moment == KILL:
-            active.kill()
-            self._await(passive)
+        if moment in WAKES:
+            workers.append(self._wake(active, passive, moment))
         else:
-            active.pause()
-            take_lock_away(self._pair.shared)
-            self._await(passive)
-            self._wakes = active
-            active.resume()
-            assert active.await_end() == 1, active.log
-            assert "another broker" in active.log, active.log
+            self._kill(active, passive, moment)
         for worker in workers:
             worker.join(PATIENCE_S)
             assert not worker.is_alive()
@@ -173,6 +195,55 @@ class Takeovers:
         active.launch()
         active.await_waiting()
         self._active, self._passive = passive, active
+
+    def _kill(self, active: BrokerProcess, passive: BrokerProcess, moment: str) -> None:
+        if moment == CRASH:
+            self._store.crash()
+            self._store.restart()
+            if not self._goes_on(active, passive):
+                self._check_fenced(active)
+                return
+        elif moment == KILL_IN_CRASH:
+            self._store.crash()
+        active.kill()
+        if moment == KILL_IN_CRASH:
+            self._store.restart()
+        self._await(passive)
+
+    def _goes_on(self, active: BrokerProcess, passive: BrokerProcess) -> bool:
+        """Whether the active broker was the first to renew its lease when the database was back."""
+        memory = self._memory
+        wanted = memory.receipts + self._random.randrange(20, MOST_RECEIPTS)
+        ready = threading.Event()
+
+        def moves() -> bool:
+            health = passive.health()
+            if health is not None and health.ready:
+                ready.set()
+            return ready.is_set() or bool(memory.wrong) or memory.receipts >= wanted
+
+        passive.wait_for(moves, "that either goes on")
+        return not ready.is_set()
+
+    def _wake(self, active: BrokerProcess, passive: BrokerProcess, moment: str) -> Worker:
+        late = LateSender(active.stomp_port)
+        active.pause()
+        late.send()
+        if moment == WAKE_AFTER_CRASH:
+            self._store.crash()
+            self._store.restart()
+        self._store.take_away()
+        self._await(passive)
+        self._wakes = active
+        follower = Worker(self._memory, late.follow)
+        active.resume()
+        self._check_fenced(active)
+        return follower
+
+    def _check_fenced(self, active: BrokerProcess) -> None:
+        self._wakes = active
+        assert active.await_end() == 1, active.log
+        assert any(piece in active.log for piece in self._store.fenced), active.log
 
     def _await(self, passive: BrokerProcess) -> None:
         begun = time.monotonic()
@@ -228,33 +299,51 @@ class Takeovers:
         )
 
 
-def run_takeovers(directory: Path, moments: Sequence[str], random: Random) -> str:
+def run_takeovers(directory: Path, store: SharedStore, moments: Sequence[str], random: Random) -> str:
     """Gives a sentence about what was seen. Raises AssertionError: a promise was broken."""
-    pair = BrokerPair(
-        directory,
-        CHANGES,
-        backup=STAYS,
-        password=PASSWORD,
-        command=WITH_SERVER_LOCK if WAKE in moments else None,
-    )
-    with pair:
-        takeovers = Takeovers(pair, random)
+    with store.pair(directory) as pair:
+        takeovers = Takeovers(store, pair, random)
         takeovers.run(moments)
         return takeovers.summary()
 
 
+def _run_on_directories(kills: int, wakes: int, seed: int) -> None:
+    for moment, times in ((KILL, kills), (WAKE, wakes)):
+        if times:
+            with tempfile.TemporaryDirectory() as name:
+                store = SharedDirectory(as_on_a_network=moment == WAKE)
+                _say(moment, run_takeovers(Path(name), store, [moment] * times, Random(seed)))
+
+
+def _run_on_postgres(kills: int, wakes: int, seed: int) -> None:
+    """Of four lives two have a database that dies as well."""
+    server = PostgresServer()
+    try:
+        for moments, times in (((KILL, CRASH, KILL, KILL_IN_CRASH), kills), ((WAKE, WAKE_AFTER_CRASH), wakes)):
+            if times:
+                server.start()
+                with tempfile.TemporaryDirectory() as name:
+                    every = list(itertools.islice(itertools.cycle(moments), times))
+                    _say(", ".join(moments), run_takeovers(Path(name), SharedTables(server), every, Random(seed)))
+                server.stop()
+    finally:
+        server.remove()
+
+
+def _say(moment: str, sentence: str) -> None:
+    sys.stdout.write(f"{moment}: {sentence}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.ha.takeovers")
+    parser.add_argument("--store", choices=("directory", "postgres"), default="directory")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--wakes", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    for moment, times in ((KILL, asked.kills), (WAKE, asked.wakes)):
-        if times:
-            with tempfile.TemporaryDirectory() as name:
-                said = run_takeovers(Path(name), [moment] * times, Random(asked.seed))
-            sys.stdout.write(f"{moment}: {said}\n")
-            sys.stdout.flush()
+    run = _run_on_directories if asked.store == "directory" else _run_on_postgres
+    run(asked.kills, asked.wakes, asked.seed)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,26 @@
 """Takeover under load, in short; `python -m tests.ha.takeovers` is the long form."""
 
-# HA-1
+# HA-1, HA-2
 
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.ha.takeovers import KILL, run_takeovers
+from tests.ha.shared_stores import SharedDirectory, SharedTables
+from tests.ha.takeovers import CRASH, KILL, KILL_IN_CRASH, WAKE_AFTER_CRASH, run_takeovers
+from tests.postgres_server import PostgresServer
 
 
 @pytest.mark.timeout(300)
 def test_nothing_confirmed_is_lost_and_nothing_acknowledged_comes_back_when_a_backup_takes_over(
     tmp_path: Path,
 ) -> None:
-    run_takeovers(tmp_path, [KILL] * 2, Random(1))
+    run_takeovers(tmp_path, SharedDirectory(as_on_a_network=False), [KILL] * 2, Random(1))
+
+
+@pytest.mark.timeout(300)
+def test_the_same_on_postgresql_with_brokers_that_wake_and_a_database_that_dies_as_well(
+    tmp_path: Path, own_postgres: PostgresServer
+) -> None:
+    run_takeovers(tmp_path, SharedTables(own_postgres), [WAKE_AFTER_CRASH, CRASH, KILL_IN_CRASH], Random(1))

@@ -152,8 +152,10 @@ class BrokerProcess:
         self._reap(process)
 
     def pause(self) -> None:
-        """SIGSTOP: the process does nothing, and its connections stay."""
-        os.kill(self._running().pid, signal.SIGSTOP)
+        """SIGSTOP: once this returns the process does nothing, and its connections stay."""
+        pid = self._running().pid
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """SIGCONT."""
