@@ -1,4 +1,6 @@
-"""`python -m interop`: programs of the real Java client, and of ours, on DelosMQ and ActiveMQ Classic, compared."""
+"""`python -m interop`: programs of the real Java client, and of ours, on DelosMQ and ActiveMQ Classic, compared; and
+programs of connection routers, which show what they say.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,8 @@ from interop.java import CACHE, Client, Missing, client
 from interop.maven import BROKER, DEBIAN, NEWEST, fetched
 from interop.page import EXPECTED, PAGE, Converted, run_program
 from interop.programs import PROGRAMS, Outcome, run
+from interop.routers.suite import NAMES as ROUTED
+from interop.routers.suite import run_routers
 
 _DIFFERENCES = Path(__file__).resolve().parent / "openwire" / "differences.txt"
 _FAILED = 1
@@ -28,7 +32,7 @@ _FAILED = 1
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
-    parser.add_argument("programs", nargs="*", choices=[*PROGRAMS, *SCRIPTS, []], help="all without one")
+    parser.add_argument("programs", nargs="*", choices=[*PROGRAMS, *SCRIPTS, *ROUTED, []], help="all without one")
     parser.add_argument("--case", default="", metavar="START", help="only cases whose names start so")
     parser.add_argument(
         "--twice", action="store_true", help="compare Classic with itself: do the programs see the same?"
@@ -48,7 +52,10 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jars", type=Path, help="folder with another version of the client, with what it needs")
     parser.add_argument("--allow-missing", action="store_true", help="succeed where Java or its libraries are missing")
-    return parser.parse_args(given)
+    wanted = parser.parse_args(given)
+    wanted.routed = [program for program in wanted.programs if program in ROUTED]
+    wanted.programs = [program for program in wanted.programs if program not in ROUTED]
+    return wanted
 
 
 def _run_all(
@@ -179,6 +186,14 @@ def _print(outcomes: dict[str, Outcome], wanted: argparse.Namespace) -> None:
             sys.stdout.write(printed(program, outcome))
 
 
+def _show_routers(used: Client, cache: Path, programs: Sequence[str], with_stomp: bool) -> int:
+    """The exit code of programs of connection routers. Raises Missing when Artemis is, after all others."""
+    sys.stdout.write("\nconnection routers\n")
+    problems = run_routers(used, cache, programs, with_stomp=with_stomp)
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems))
+    return _FAILED if problems else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Ways:
     """How a run gets and uses clients.
@@ -188,23 +203,40 @@ class Ways:
         prepare: compiles the programs for the client in a folder, None for that of the packages; raises Missing.
         compare: gives the exit code of a run with one client; raises Missing and BrokerFailed.
         compare_newest: the same of our client on Classic 6.
+        show_routers: the same of programs of connection routers with one client, with stomp.py too if asked to.
     """
 
     fetch: Callable[[str, Path], Path] = fetched
     prepare: Callable[[Path | None], Client] = client
     compare: Callable[[Client, argparse.Namespace], int] = _run_with
     compare_newest: Callable[[Path, argparse.Namespace], int] = _run_on_newest
+    show_routers: Callable[[Client, Path, Sequence[str], bool], int] = _show_routers
     cache: Path = CACHE
 
 
 WAYS: Final = Ways()
 
 
-def _compare(ways: Ways, jars: Path | None, wanted: argparse.Namespace) -> int:
+def _compare(ways: Ways, jars: Path | None, wanted: argparse.Namespace, missing: list[str]) -> int:
+    """With one client.
+
+    Args:
+        missing: gets a sentence when programs of routers went without Artemis in a whole run.
+    """
     used = ways.prepare(jars)
     sys.stdout.write(f"\nActiveMQ client {used.version}\n")
     sys.stdout.flush()
-    return ways.compare(used, wanted)
+    code = 0 if wanted.routed and not wanted.programs else ways.compare(used, wanted)
+    if wanted.routed:
+        return ways.show_routers(used, ways.cache, wanted.routed, True) or code
+    if wanted.only or wanted.twice or wanted.programs or wanted.case:
+        return code
+    try:
+        # What stomp.py shows is the same with each of the Java clients.
+        return ways.show_routers(used, ways.cache, (), jars is wanted.jars) or code
+    except Missing as error:
+        missing.append(f"Artemis as a target of routers. {error}")
+        return code
 
 
 def _compare_all(ways: Ways, wanted: argparse.Namespace) -> int:
@@ -212,19 +244,19 @@ def _compare_all(ways: Ways, wanted: argparse.Namespace) -> int:
     had."""
     if wanted.broker == NEWEST:
         return ways.compare_newest(ways.cache, wanted)
+    missing: list[str] = []
     first = wanted.jars if wanted.client in (None, DEBIAN) else ways.fetch(wanted.client, ways.cache)
-    code = _compare(ways, first, wanted)
-    if wanted.client or wanted.jars or wanted.only or wanted.twice or wanted.programs or wanted.case:
-        return code
-    missing = []
-    try:
-        code = _compare(ways, ways.fetch(NEWEST, ways.cache), wanted) or code
-    except Missing as error:
-        missing.append(f"the newest client. {error}")
-    try:
-        code = ways.compare_newest(ways.cache, wanted) or code
-    except Missing as error:
-        missing.append(f"the newest broker. {error}")
+    code = _compare(ways, first, wanted, missing)
+    some = wanted.only or wanted.twice or wanted.programs or wanted.routed or wanted.case
+    if not (some or wanted.client or wanted.jars):
+        try:
+            code = _compare(ways, ways.fetch(NEWEST, ways.cache), wanted, missing) or code
+        except Missing as error:
+            missing.append(f"the newest client. {error}")
+        try:
+            code = ways.compare_newest(ways.cache, wanted) or code
+        except Missing as error:
+            missing.append(f"the newest broker. {error}")
     # Last of all, so that "all equal" is not the last word of a run that left something out.
     sys.stdout.write("".join(f"\nNOT COMPARED: {one}\n" for one in missing))
     return code

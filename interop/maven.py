@@ -16,6 +16,8 @@ DEBIAN: Final = "debian"
 """The one that comes with Debian's packages of the broker, which Maven is not asked for."""
 # The highest that Maven finds in it; below 6 the packages of the broker bring one.
 _RANGES: Final = {NEWEST: "[6.0.0,7)"}
+ARTEMIS_VERSION: Final = "2.44.0"
+"""The last one that is known to be whole there under these names: parts of later ones are not found."""
 _VERSION: Final = re.compile(r"\d+(\.\d+){1,3}")
 _TIMEOUT_S: Final = 300.0
 _POM: Final = """\
@@ -71,6 +73,12 @@ BROKER: Final = Wanted(
     ("activemq-broker", "activemq-spring", "activemq-kahadb-store", "activemq-jaas"),
     # The broker leaves it to its users which Spring reads its configuration.
     (("org.springframework", "spring-context", "[6.2.0,6.3.0-alpha)"),),
+)
+ARTEMIS: Final = Wanted(
+    "artemis",
+    ("artemis-server", "artemis-openwire-protocol", "artemis-stomp-protocol"),
+    # For its store in a database.
+    (("org.postgresql", "postgresql", "[42.7.0,42.8.0-alpha)"),),
 )
 
 

@@ -4,6 +4,7 @@ import argparse
 import re
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -176,7 +177,8 @@ class Runs:
         self.compared: list[str] = []
         self._codes = codes or {}
         self._lacking = lacking
-        self.ways = Ways(self._fetch, self._prepare, self._compare, self._compare_newest, cache)
+        self.routed: list[tuple[str, tuple[str, ...], bool]] = []
+        self.ways = Ways(self._fetch, self._prepare, self._compare, self._compare_newest, self._show_routers, cache)
 
     def _fetch(self, version: str, cache: Path) -> Path:
         if self._lacking == "network":
@@ -192,6 +194,12 @@ class Runs:
         self.compared.append(used.version)
         return self._codes.get(used.version, 0)
 
+    def _show_routers(self, used: Client, cache: Path, programs: Sequence[str], with_stomp: bool) -> int:
+        self.routed.append((used.version, tuple(programs), with_stomp))
+        if self._lacking in ("network", "Artemis"):
+            raise Missing("Maven said: Unknown host.")
+        return self._codes.get("routers", 0)
+
     def _compare_newest(self, cache: Path, _wanted: argparse.Namespace) -> int:
         self._fetch("newest broker", cache)
         self.compared.append("newest broker")
@@ -204,6 +212,32 @@ class TestWhatARunMayDoWithout:
         assert main([], runs.ways) == 0
         assert runs.compared == ["debian", "newest", "newest broker"]
         assert "NOT" not in "".join(capsys.readouterr())
+
+    def test_a_whole_run_has_the_programs_of_routers_with_both_clients_and_once_with_stomp_py(self, tmp_path: Path):
+        runs = Runs(tmp_path)
+        assert main([], runs.ways) == 0
+        assert runs.routed == [("debian", (), True), ("newest", (), False)]
+
+    @pytest.mark.parametrize("arguments", [["groups"], ["--case", "x"], ["--only", "delosmq"], ["--twice"]])
+    def test_some_programs_leave_those_of_routers_out(self, tmp_path: Path, arguments: list[str]):
+        runs = Runs(tmp_path)
+        assert main(arguments, runs.ways) == 0
+        assert runs.routed == []
+
+    def test_programs_of_routers_alone_compare_nothing(self, tmp_path: Path):
+        runs = Runs(tmp_path, codes={"routers": 1})
+        assert main(["simple-router", "artemis-target"], runs.ways) == 1
+        assert runs.compared == []
+        assert runs.routed == [("debian", ("simple-router", "artemis-target"), True)]
+
+    def test_what_a_router_does_not_show_fails_a_whole_run(self, tmp_path: Path):
+        assert main([], Runs(tmp_path, codes={"routers": 1}).ways) == 1
+
+    def test_artemis_that_was_asked_for_and_cannot_be_had_fails_the_run(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        assert main(["artemis-target"], Runs(tmp_path, lacking="Artemis").ways) == 1
+        assert capsys.readouterr().err == "NOTHING COMPARED. Maven said: Unknown host.\n"
 
     @pytest.mark.parametrize("different", ["debian", "newest", "newest broker"])
     def test_what_differs_with_any_of_them_fails_the_run(self, tmp_path: Path, different: str):
@@ -219,8 +253,9 @@ class TestWhatARunMayDoWithout:
         # What continuous integration runs: what may be missing hides nothing that was found before.
         assert main(["--allow-missing"], runs.ways) == code
         assert runs.compared == ["debian"]
-        told = [line for line in capsys.readouterr().out.splitlines() if line][-2:]
+        told = [line for line in capsys.readouterr().out.splitlines() if line][-3:]
         assert told == [
+            "NOT COMPARED: Artemis as a target of routers. Maven said: Unknown host.",
             "NOT COMPARED: the newest client. Maven said: Unknown host.",
             "NOT COMPARED: the newest broker. Maven said: Unknown host.",
         ]

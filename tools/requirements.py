@@ -75,6 +75,7 @@ MEANINGS = {
     "ROUTE-6": "The order of a decision; routers without a pool, which keep what belongs here and send the rest away.",
     "ROUTE-7": "`router=` and `protocols=` on acceptors; OpenWire and STOMP clients are told where to go.",
     "ROUTE-8": "Where a key belongs, by HTTP and management messages; filters that are changed while the broker runs.",
+    "ROUTE-9": "The routers of Artemis's manual and the programs of its examples, with brokers as processes.",
     "CLUS-1": "Brokers announce themselves and are found by UDP as Artemis's are; who falls silent is missed.",
     "TTL-1": (
         "A connection from which nothing comes within its TTL is closed, and its subscriptions with it "
