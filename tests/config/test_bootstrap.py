@@ -49,6 +49,7 @@ def test_what_is_ignored_is_listed_once(tmp_path: Path) -> None:
         ("<web bind='https://h:1'/>", "DMQ4006", "put a TLS proxy in front"),
         ("<web bind='http://h:1' clientAuth='true'/>", "DMQ4006", "write false"),
         ("<security-manager class-name='x'/>", "DMQ4006", "artemis-users.properties"),
+        ("<jaas-security certificate-domain='activemq-cert'/>", "DMQ4007", "there is no cert-users.properties beside"),
         ("<server configuration='file:/x/other.xml'/>", "DMQ4005", "etc/broker.xml is what is read"),
     ],
 )

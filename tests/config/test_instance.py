@@ -235,6 +235,20 @@ def test_roles_of_nobody_and_no_users_are_said(tmp_path: Path) -> None:
     assert codes == ["DMQ4021", "DMQ4022"]
 
 
+def test_users_of_certificates_are_read_and_their_roles_count(tmp_path: Path) -> None:
+    paths = create_instance(tmp_path / "a").paths
+    assert load_instance(paths.root).certificates is None
+    paths.certificate_users.write_text("alice = CN=alice\n")
+    paths.certificate_roles.write_text("amq = alice, bob\n")
+    paths.users.write_text("")
+    paths.roles.write_text("")
+    loaded = load_instance(paths.root)
+    assert loaded.certificates is not None
+    assert loaded.certificates.user_of("CN=alice") == "alice"
+    (notice,) = loaded.notices
+    assert notice.endswith("cert-roles.properties: not in cert-users.properties, hence of no use: bob")
+
+
 def test_a_permission_for_a_role_that_nobody_has_is_said(tmp_path: Path) -> None:
     create_instance(tmp_path)
     path = tmp_path / "etc/broker.xml"

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.config.properties import Entry, load_roles, load_users, read_properties, write_properties
+from delosmq.config.properties import (
+    Entry,
+    load_certificate_users,
+    load_roles,
+    load_users,
+    read_properties,
+    write_properties,
+)
 from delosmq.model.errors import ConfigurationError
+from delosmq.security.certificates import CertificateUsers
 
 MASKED = "ENC(1024:00:00)"
 
@@ -108,3 +116,38 @@ def test_roles_are_turned_around(tmp_path: Path) -> None:
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"DMQ4001: .*/users: can't be read: No such file.*; make it, if"):
         load_users(tmp_path / "users")
+
+
+def certificates(directory: Path, users: str, roles: str = "") -> CertificateUsers | None:
+    (directory / "users").write_text(users)
+    (directory / "roles").write_text(roles)
+    return load_certificate_users(directory / "users", directory / "roles")
+
+
+def test_certificates_name_no_users_without_a_file(tmp_path: Path) -> None:
+    assert load_certificate_users(tmp_path / "users", tmp_path / "roles") is None
+
+
+def test_users_of_certificates_are_read_as_artemis_writes_them(tmp_path: Path) -> None:
+    found = certificates(tmp_path, "alice = CN=a\\, b, O=x\nsensors = /CN=s\\\\d+, O=x/\n", "amq = alice, sensors\n")
+    assert found is not None
+    assert (found.user_of("CN=a, b, O=x"), found.user_of("CN=s12, O=x"), found.user_of("CN=s, O=x")) == (
+        "alice",
+        "sensors",
+        "",
+    )
+    assert found.roles == {"alice": {"amq"}, "sensors": {"amq"}}
+
+
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        ("a = CN=x\nb = CN=x\n", "/users:2: 'CN=x' is already that of 'a'; keep one"),
+        ("a = CN=x\nb = /(/\n", "/users:2: '/(/' of 'b' must be a regular expression that Python can read"),
+        ("b = /(a+)+/\n", "/users:1: '/(a+)+/' of 'b' must be a regular expression in which no group"),
+    ],
+)
+def test_a_mistake_in_the_users_of_certificates_is_named_with_its_line(tmp_path: Path, users: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        certificates(tmp_path, users)
+    assert said in caught.value.message

@@ -21,6 +21,7 @@ from stomp.utils import Frame
 from delosmq.composition import Accounts, ComposedBroker
 from delosmq.engine.base.events import EngineEvents
 from delosmq.model.settings import BrokerSettings, WebBind
+from delosmq.security.certificates import CertificateUsers
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.port import ServedStore
 
@@ -49,11 +50,17 @@ class RunningBroker:
     """
 
     def __init__(
-        self, settings: BrokerSettings, open_store: Callable[[], ServedStore], events: EngineEvents | None = None
+        self,
+        settings: BrokerSettings,
+        open_store: Callable[[], ServedStore],
+        events: EngineEvents | None = None,
+        *,
+        certificates: CertificateUsers | None = None,
     ) -> None:
         self._settings = settings
         self._open_store = open_store
         self._events = events
+        self._certificates = certificates
         self._started = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -130,6 +137,7 @@ class RunningBroker:
         accounts = Accounts(
             {user.name: hash_password(user.password, salt) for user in (ADMIN, GUEST)},
             {user.name: user.roles for user in (ADMIN, GUEST)},
+            certificates=self._certificates,
         )
         store = self._open_store()
         composed = ComposedBroker(

@@ -140,7 +140,7 @@ async def _serve(
     drain_s: float,
     turn: Turn | None = None,
 ) -> int:
-    accounts = Accounts(instance.users, instance.roles)
+    accounts = Accounts(instance.users, instance.roles, certificates=instance.certificates)
     composed = ComposedBroker(
         instance.settings,
         accounts,
@@ -266,7 +266,7 @@ class Reloads:
         for notice in read.notices:
             self._logger.warning(notice)
         before = self.instance
-        plan = self._composed.reload(read.settings, read.users, read.roles)
+        plan = self._composed.reload(read.settings, read.users, read.roles, read.certificates)
         self.instance = read
         if read.settings.left_out != before.settings.left_out:
             _remind_of_what_is_left_out(read, self._logger)
@@ -283,6 +283,9 @@ class Reloads:
             changed.append(read.paths.users.name)
         if read.roles != before.roles:
             changed.append(read.paths.roles.name)
+        now, then = read.certificates, before.certificates
+        if now is not then and (now is None or then is None or now.differs_from(then)):
+            changed.append(read.paths.certificate_users.name)
         self._logger.info(f"DMQ7012: {root} was read again; changed: {', '.join(changed) or 'nothing'}")
 
 

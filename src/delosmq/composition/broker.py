@@ -35,6 +35,7 @@ from delosmq.model.ports import Random
 from delosmq.model.protocol_names import SERVED_PROTOCOLS
 from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.security.access import AccessControl
+from delosmq.security.certificates import CertificateUsers
 from delosmq.server.client_audit import ClientAudit
 from delosmq.server.clock import Appointment
 from delosmq.server.connection import Connection
@@ -79,11 +80,13 @@ class Accounts:
 
     Attributes:
         vouched: user -> password in plain text that counts as verified, as this process made it.
+        certificates: users that certificates of TLS clients name; None when they name none.
     """
 
     users: dict[str, str]
     roles: dict[str, frozenset[str]]
     vouched: dict[str, str] = field(default_factory=dict)
+    certificates: CertificateUsers | None = None
 
 
 def _access_of(accounts: Accounts, settings: BrokerSettings) -> AccessControl:
@@ -93,6 +96,7 @@ def _access_of(accounts: Accounts, settings: BrokerSettings) -> AccessControl:
         settings.security_settings,
         cache_key=secrets.token_bytes(32),
         wildcards=settings.wildcards,
+        certificates=accounts.certificates,
     )
     for user, password in accounts.vouched.items():
         access.trust(user, password)
@@ -382,15 +386,21 @@ class ComposedBroker(Host, LocalBroker):
         if self._ticker is not None:
             self._ticker.fatal(error)
 
-    def reload(self, settings: BrokerSettings, users: dict[str, str], roles: dict[str, frozenset[str]]) -> ReloadPlan:
+    def reload(
+        self,
+        settings: BrokerSettings,
+        users: dict[str, str],
+        roles: dict[str, frozenset[str]],
+        certificates: CertificateUsers | None = None,
+    ) -> ReloadPlan:
         """Takes over what can change while the broker runs, and says in the log what became of the rest.
 
         Args:
-            settings, users, roles: as the files say now.
+            settings, users, roles, certificates: as the files say now.
         """
         plan = plan_reload(self.settings, settings)
         self.settings = plan.settings
-        self.access.reload(users, roles, plan.settings.security_settings)
+        self.access.reload(users, roles, plan.settings.security_settings, certificates)
         if self._server is not None:
             self._server.rights_changed()
             self._server.bound(plan.settings.global_max_size_bytes)

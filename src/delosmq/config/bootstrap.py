@@ -18,6 +18,7 @@ from delosmq.model.settings import WebBind
 
 NAMES_THAT_STOP: Final = ("security-manager", "clientAuth", "binding", "web")
 """What stops a start, as ``--without`` takes it."""
+CERTIFICATE_USERS: Final = "cert-users.properties"
 BOOTSTRAP_NAMESPACE: Final = "http://activemq.apache.org/schema"
 
 
@@ -69,14 +70,15 @@ def load_bootstrap_xml(
         FlawedFileError: with file, line and remedy of each mistake.
     """
     root, findings = read_xml(path, properties, without=without)
-    web = _BootstrapReader(findings).read(root)
+    web = _BootstrapReader(findings, path.parent).read(root)
     findings.raise_if_any()
     return LoadedBootstrap(web, findings)
 
 
 class _BootstrapReader:
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Findings, directory: Path) -> None:
         self._findings = findings
+        self._directory = directory
 
     def read(self, root: XmlElement) -> WebBind | None:
         if root.name != "broker" or root.namespace != BOOTSTRAP_NAMESPACE:
@@ -94,11 +96,22 @@ class _BootstrapReader:
                 self._findings.refuse(child.name, child.line, f"{sentence}artemis-roles.properties: remove it")
             elif child.name == "server":
                 self._check_server(child)
-            elif child.name != "jaas-security":
+            elif child.name == "jaas-security":
+                self._check_certificates(child)
+            else:
                 self._unknown(child.line, f"element <{child.name}> in <broker>", child.name, _BROKER_CHILDREN)
         for line, _ in binds[1:]:
             self._findings.refuse("binding", line, "a second <binding> is not in effect yet; keep one")
         return self._parse_bind(*binds[0]) if binds else None
+
+    def _check_certificates(self, security: XmlElement) -> None:
+        """With a certificate-domain Artemis has certificates name users; the files are those of its manual here."""
+        if "certificate-domain" in security.attributes and not (self._directory / CERTIFICATE_USERS).exists():
+            sentence = (
+                f"'certificate-domain' has certificates name users, and there is no {CERTIFICATE_USERS} beside this "
+                "file; write it, with cert-roles.properties, or remove the attribute"
+            )
+            self._findings.add(MISSING, security.line, sentence)
 
     def _check_server(self, server: XmlElement) -> None:
         for name in server.attributes:

@@ -10,7 +10,7 @@ from delosmq.config.broker_xml import LoadedConfiguration, load_broker_xml
 from delosmq.config.findings import NO_INSTANCE, Finding, FindingKind, Findings, FlawedFileError
 from delosmq.config.instance import InstancePaths, account_notices, require_instance
 from delosmq.config.placeholders import known_properties
-from delosmq.config.properties import load_roles, load_users
+from delosmq.config.properties import load_certificate_users, load_roles, load_users
 from delosmq.model.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -82,8 +82,9 @@ class _Checker:
                 self.files.append(bootstrap.findings)
         users = self._attempt(lambda: load_users(paths.users))
         roles = self._attempt(lambda: load_roles(paths.roles))
+        certificates = self._attempt(lambda: load_certificate_users(paths.certificate_users, paths.certificate_roles))
         if loaded is not None and users is not None and roles is not None:
-            for file, code, sentence in account_notices(paths, loaded.settings, users, roles):
+            for file, code, sentence in account_notices(paths, loaded.settings, users, roles, certificates):
                 findings = Findings(str(file))
                 findings.notice(code, 0, sentence)
                 self.files.append(findings)

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import ascii_letters, digits
 from typing import Final
 
-from delosmq.config.bootstrap import NAMES_THAT_STOP, load_bootstrap_xml
+from delosmq.config.bootstrap import CERTIFICATE_USERS, NAMES_THAT_STOP, load_bootstrap_xml
 from delosmq.config.broker_xml import load_broker_xml, names_that_stop
 from delosmq.config.findings import (
     NO_INSTANCE,
@@ -24,10 +24,18 @@ from delosmq.config.findings import (
 )
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
 from delosmq.config.placeholders import known_properties
-from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
+from delosmq.config.properties import (
+    Entry,
+    load_certificate_users,
+    load_roles,
+    load_users,
+    replace_file,
+    write_properties,
+)
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.model.values import comma_separated
+from delosmq.security.certificates import CertificateUsers
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.lock import DirectoryLock
 
@@ -75,6 +83,16 @@ class InstancePaths:
         return self.etc / "artemis-roles.properties"
 
     @property
+    def certificate_users(self) -> Path:
+        """Users and the distinguished names of their certificates; need not be there."""
+        return self.etc / CERTIFICATE_USERS
+
+    @property
+    def certificate_roles(self) -> Path:
+        """Roles of these users."""
+        return self.etc / "cert-roles.properties"
+
+    @property
     def data_directory(self) -> Path:
         """Everything the broker writes, and its lock."""
         return self.root / "data"
@@ -108,6 +126,7 @@ class Instance:
         roles: user -> roles.
         web: None when there is no HTTP interface.
         notices: sentences with their codes, to be logged once at start.
+        certificates: users that certificates name; None when they name none.
     """
 
     paths: InstancePaths
@@ -116,6 +135,7 @@ class Instance:
     roles: dict[str, frozenset[str]]
     web: WebBind | None
     notices: list[str]
+    certificates: CertificateUsers | None = None
 
     def lock(self) -> DirectoryLock:
         """Takes data/ for this process; raises ConfigurationError that names who has it."""
@@ -197,10 +217,10 @@ def load_instance(
         more = bootstrap.findings.names(FindingKind.LEFT_OUT)
         settings = replace(settings, left_out=(*settings.left_out, *more))
     users, roles = load_users(paths.users), load_roles(paths.roles)
-    notices += [
-        f"{code}: {file}: {sentence}" for file, code, sentence in account_notices(paths, settings, users, roles)
-    ]
-    return Instance(paths, settings, users, roles, web, notices)
+    certificates = load_certificate_users(paths.certificate_users, paths.certificate_roles)
+    found = account_notices(paths, settings, users, roles, certificates)
+    notices += [f"{code}: {file}: {sentence}" for file, code, sentence in found]
+    return Instance(paths, settings, users, roles, web, notices, certificates)
 
 
 def require_instance(paths: InstancePaths, directory: Path) -> None:
@@ -238,23 +258,33 @@ def read_without(written: Iterable[str]) -> frozenset[str]:
 
 
 def account_notices(
-    paths: InstancePaths, settings: BrokerSettings, users: dict[str, str], roles: dict[str, frozenset[str]]
+    paths: InstancePaths,
+    settings: BrokerSettings,
+    users: dict[str, str],
+    roles: dict[str, frozenset[str]],
+    certificates: CertificateUsers | None,
 ) -> list[tuple[Path, str, str]]:
     """What the files of an instance say together: file, code and sentence."""
     notices: list[tuple[Path, str, str]] = []
-    if not users:
+    if not users and certificates is None:
         notices.append((paths.users, NO_USERS, "no users, so no client can log in; add one with `delosmq mask`"))
     if strangers := sorted(roles.keys() - users.keys()):
-        sentence = f"not in {paths.users.name}, hence of no use: {', '.join(strangers)}"
-        notices.append((paths.roles, ROLES_OF_STRANGERS, sentence))
-    return notices + (_role_notices(paths, settings, roles) if users else [])
+        notices.append((paths.roles, ROLES_OF_STRANGERS, _of_no_use(paths.users, strangers)))
+    held = set().union(*roles.values())
+    if certificates is not None:
+        held = held.union(*certificates.roles.values())
+        if strangers := sorted(certificates.roles.keys() - certificates.users()):
+            sentence = _of_no_use(paths.certificate_users, strangers)
+            notices.append((paths.certificate_roles, ROLES_OF_STRANGERS, sentence))
+    return notices + (_role_notices(paths, settings, held) if users or certificates is not None else [])
 
 
-def _role_notices(
-    paths: InstancePaths, settings: BrokerSettings, roles: dict[str, frozenset[str]]
-) -> list[tuple[Path, str, str]]:
+def _of_no_use(users: Path, strangers: list[str]) -> str:
+    return f"not in {users.name}, hence of no use: {', '.join(strangers)}"
+
+
+def _role_notices(paths: InstancePaths, settings: BrokerSettings, held: set[str]) -> list[tuple[Path, str, str]]:
     """Roles that permissions name and no user has: most of them are misspelt."""
-    held: set[str] = set().union(*roles.values())
     idle: dict[str, list[str]] = {}
     for entry in settings.security_settings:
         for role in sorted(set().union(*entry.permissions.values()) - held):

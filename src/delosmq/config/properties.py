@@ -1,4 +1,5 @@
-"""Java properties files: artemis-users.properties and artemis-roles.properties."""
+"""Java properties files: artemis-users.properties and artemis-roles.properties, cert-users.properties and
+cert-roles.properties."""
 
 import os
 import re
@@ -8,7 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from delosmq.config.findings import TWICE, UNREADABLE, Findings
+from delosmq.model.declared.java_regex import compile_java_regex
 from delosmq.model.values import comma_separated
+from delosmq.security.certificates import CertificateUsers
 from delosmq.security.passwords import flaw_of_stored
 
 _OWNER_ONLY: Final = 0o600
@@ -115,6 +118,36 @@ def load_roles(path: Path) -> dict[str, frozenset[str]]:
         for user in comma_separated(entry.value):
             roles.setdefault(user, set()).add(entry.key)
     return {user: frozenset(held) for user, held in roles.items()}
+
+
+def load_certificate_users(users: Path, roles: Path) -> CertificateUsers | None:
+    """Users by the certificates of TLS clients; None when there is no file ``users``.
+
+    Args:
+        users: of ``user = distinguished name``, or of an expression between slashes; roles: of ``role = user,user``.
+
+    Raises:
+        FlawedFileError: as `read_properties`; an expression can't be read, or two users have one name.
+    """
+    if not users.exists():
+        return None
+    entries, findings = read_properties(users)
+    names: dict[str, str] = {}
+    patterns: list[tuple[re.Pattern[str], str]] = []
+    for entry in entries:
+        value = entry.value
+        if len(value) > len("//") and value.startswith("/") and value.endswith("/"):
+            try:
+                patterns.append((compile_java_regex(value[1:-1]), entry.key))
+            except ValueError as rule:
+                findings.add("DMQ4070", entry.line, f"{value!r} of {entry.key!r} must be {rule}")
+        elif value in names:
+            sentence = f"{value!r} is already that of {names[value]!r}; keep one of the two"
+            findings.add(TWICE, entry.line, sentence)
+        else:
+            names[value] = entry.key
+    findings.raise_if_any()
+    return CertificateUsers(names, tuple(patterns), load_roles(roles))
 
 
 def _logical_lines(content: bytes, findings: Findings) -> list[tuple[int, str]]:

@@ -10,6 +10,7 @@ from delosmq.model.names import QUEUE_MARK
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import SecurityMatch, WildcardSyntax
 from delosmq.model.wildcard import DEFAULT_SYNTAX, SecurityTable
+from delosmq.security.certificates import CertificateUsers
 
 SEND: Final = "send"
 CONSUME: Final = "consume"
@@ -46,10 +47,15 @@ _CACHE_LIMIT: Final = 1_000
 
 @dataclass(frozen=True)
 class Login:
-    """A user with a verified password."""
+    """A user with a verified password, or certificate.
+
+    Attributes:
+        certificate: the distinguished name that named the user; "" for a password.
+    """
 
     user: str
     roles: frozenset[str]
+    certificate: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class LoginAttempt:
         stored: what to verify the password against with `passwords.verify_login`; "" for an unknown user.
         cache_key: stands for user, password and stored form.
         vouched: whether ``login`` is set without any password having been verified.
+        certificate: the distinguished name of the peer's certificate, which decides instead of a password; "" for none.
     """
 
     user: str
@@ -68,6 +75,7 @@ class LoginAttempt:
     stored: str
     cache_key: bytes
     vouched: bool = False
+    certificate: str = ""
 
 
 class AccessControl:
@@ -77,6 +85,7 @@ class AccessControl:
         users: user -> stored form of the password.
         roles: user -> roles.
         cache_key: 32 random bytes of this run, so that what the cache holds is worthless elsewhere.
+        certificates: None when certificates name no users.
 
     Attributes:
         reloads: how often `reload` was called: what was decided before has to be decided again.
@@ -90,22 +99,29 @@ class AccessControl:
         *,
         cache_key: bytes,
         wildcards: WildcardSyntax = DEFAULT_SYNTAX,
+        certificates: CertificateUsers | None = None,
     ) -> None:
         self.reloads: int = 0
         self._cache_key = cache_key
         self._wildcards = wildcards
         self._users: dict[str, str] = users
         self._roles: dict[str, frozenset[str]] = roles
+        self._certificates: CertificateUsers | None = certificates
         self._table = SecurityTable(security_settings, self._wildcards)
         self._verified: dict[bytes, Login] = {}
         self._trusted: dict[bytes, Login] = {}
         self._roles_by_address: dict[str, dict[str, frozenset[str]]] = {}
 
     def reload(
-        self, users: dict[str, str], roles: dict[str, frozenset[str]], security_settings: tuple[SecurityMatch, ...]
+        self,
+        users: dict[str, str],
+        roles: dict[str, frozenset[str]],
+        security_settings: tuple[SecurityMatch, ...],
+        certificates: CertificateUsers | None = None,
     ) -> None:
         """Replaces everything and forgets every verified login."""
         self.reloads += 1
+        self._certificates = certificates
         self._users = users
         self._roles = roles
         self._table = SecurityTable(security_settings, self._wildcards)
@@ -121,7 +137,23 @@ class AccessControl:
 
     def renewed(self, login: Login) -> Login:
         """A login with the roles that its user has by now; none for a user who is gone."""
+        if login.certificate:
+            found = self._login_by(login.certificate)
+            return found if found is not None and found.user == login.user else Login(login.user, frozenset())
         return Login(login.user, self._roles.get(login.user, frozenset()) if login.user in self._users else frozenset())
+
+    def attempt_by(self, certificate: str) -> LoginAttempt | None:
+        """A login by the distinguished name of a certificate that was verified; None when certificates name no users,
+        or there is none, so that a password is needed. Without ``login`` it names no user, and that is the end."""
+        if self._certificates is None or not certificate:
+            return None
+        login = self._login_by(certificate)
+        return LoginAttempt("" if login is None else login.user, login, "", b"", certificate=certificate)
+
+    def _login_by(self, certificate: str) -> Login | None:
+        known = self._certificates
+        user = "" if known is None else known.user_of(certificate)
+        return None if known is None or not user else Login(user, known.roles.get(user, frozenset()), certificate)
 
     def attempt(self, user: str, password: str) -> LoginAttempt:
         """Starts a login. When ``login`` is not set, verify the password in a worker and call `finish`."""
@@ -146,6 +178,9 @@ class AccessControl:
     def still_right(self, attempt: LoginAttempt) -> Login | None:
         """The login of an attempt that was right, with the roles of now. None when its user was changed or removed
         meanwhile, or when it was vouched for and all was reloaded since."""
+        if attempt.certificate:
+            login = self._login_by(attempt.certificate)
+            return login if login is not None and login.user == attempt.user else None
         if attempt.vouched:
             return self._trusted.get(attempt.cache_key)
         if not attempt.stored or self._users.get(attempt.user, "") != attempt.stored:

@@ -14,7 +14,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
 from delosmq.server.clock import Appointment
 from delosmq.server.input_buffer import UNCOUNTED_BYTES, Receiver
-from delosmq.server.layers import AWAITED, SNI_HOST, Upper
+from delosmq.server.layers import AWAITED, Upper, note_tls
 from delosmq.server.passwords import PasswordCheck
 from delosmq.server.peer_log import peer_name
 from delosmq.server.protocol_detection import ProtocolDetection, Verdict
@@ -329,7 +329,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def _serve(self, protocol: Protocol, start: bytes) -> None:
         parts = self._parts
-        self._peer.sni_host = str(self._transport.get_extra_info(SNI_HOST, "")) if self._transport else ""
+        note_tls(self._peer, self._transport)
         session = self._session = protocol.open(self, self._peer, self._acceptor, parts.services, self._now())
         self._state = _SERVING
         if parts.tap is None or self._transport is None:

@@ -19,6 +19,16 @@ AWAITED = "delosmq.awaited"
 SNI_HOST = "delosmq.sni_host"
 """Extra info of a transport: the server name that its peer's TLS handshake asked for; none where there is no TLS."""
 
+CERTIFICATE = "delosmq.certificate"
+"""Extra info of a transport: the distinguished name of the certificate that its peer showed, when it was verified."""
+
+
+def note_tls(peer: Peer, transport: asyncio.BaseTransport | None) -> None:
+    """Has ``peer`` know what its TLS, if there is any, says of it."""
+    if transport is not None:
+        peer.sni_host = str(transport.get_extra_info(SNI_HOST, ""))
+        peer.certificate = str(transport.get_extra_info(CERTIFICATE, ""))
+
 
 class Upper(ABC):
     """What is above a layer: the connection, or another layer."""

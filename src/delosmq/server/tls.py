@@ -11,12 +11,13 @@ import logging
 import ssl
 from collections import deque
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 from delosmq.config.tls import TlsMistake, files_of, load_tls
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.settings import AcceptorSettings, TlsSettings
-from delosmq.server.layers import AWAITED, SNI_HOST, Layer, Upper
+from delosmq.security.certificates import Subject, distinguished_name
+from delosmq.server.layers import AWAITED, CERTIFICATE, SNI_HOST, Layer, Upper
 from delosmq.wire.first_bytes import describe
 
 # Source: RFC 8446, 5.1: every handshake begins with a record of this type.
@@ -222,6 +223,9 @@ class TlsLayer(Layer):
             return "begin with TLS right after connecting; the acceptor has sslEnabled=true"
         if name == SNI_HOST and isinstance(self._tls, NamedTls):
             return self._tls.sni_host
+        if name == CERTIFICATE and self._state == _OPEN and self._tls is not None:
+            # Nothing without a certificate, or with one that was not verified.
+            return distinguished_name(cast("Subject", (self._tls.getpeercert() or {}).get("subject", ())))
         return super().get_extra_info(name, default)
 
     def write(self, chunk: bytes | bytearray | memoryview) -> None:

@@ -59,6 +59,7 @@ class Peer:
         connection_id: unique while the broker runs.
         user: that is logged in, "" before.
         sni_host: the server name that its TLS handshake asked for, "" for none.
+        certificate: the distinguished name of the certificate that it showed and that was verified, "" for none.
     """
 
     def __init__(self, name: str, connection_id: str) -> None:
@@ -66,6 +67,7 @@ class Peer:
         self.connection_id = connection_id
         self.user: str = ""
         self.sni_host: str = ""
+        self.certificate: str = ""
 
     def host(self) -> str:
         """The address without the port."""

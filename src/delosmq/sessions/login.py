@@ -10,8 +10,11 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.model.errors import BrokerError, InvariantError, PeerError
+from delosmq.model.errors import BrokerError, InvariantError, PeerError, peer_error
+from delosmq.model.phrases import one_line
 from delosmq.security.access import Login
+
+_SHOWN_LETTERS: Final = 300
 
 
 class TurnedAwayError(PeerError):
@@ -32,8 +35,16 @@ class RedirectError(TurnedAwayError):
         self.tls = tls
 
 
+@peer_error("DMQ5305")
+def certificate_without_user(name: str) -> str:
+    return (
+        f"no user has the certificate '{one_line(name, _SHOWN_LETTERS)}'; name one with it in cert-users.properties, "
+        "or log in with another certificate"
+    )
+
+
 class LoginRequest:
-    """A login with the right password.
+    """A login with the right password, or certificate.
 
     Attributes:
         client_id: what the peer calls itself; "" when it does not.

@@ -17,7 +17,7 @@ from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import Login, LoginAttempt
 from delosmq.sessions.host import NO_TIMER, Peer, SessionHost, SessionServices
-from delosmq.sessions.login import WAIT, LoginRequest, decided, withdraw
+from delosmq.sessions.login import WAIT, LoginRequest, certificate_without_user, decided, withdraw
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parked_sends import ParkedSendsOwner
 from delosmq.sessions.protocol_session import ProtocolSession
@@ -202,12 +202,22 @@ class SessionMachine(ParkedSendsOwner):
         """Both sides know now how frames are written."""
         self._take(AGREE)
 
+    def needs_password(self) -> bool:
+        """Whether `log_in` needs user and password: no certificate says who the peer is."""
+        return self.services.access.attempt_by(self.peer.certificate) is None
+
     def log_in(self, user: str, password: str, client_id: str, now: MonotonicNs) -> None:
-        """The peer says who it is. `ProtocolSession.admit` or `refuse_login` follows, at once or later."""
-        attempt = self.services.access.attempt(user, password)
+        """The peer says who it is, unless its certificate does. `ProtocolSession.admit` or `refuse_login` follows, at
+        once or later."""
+        access = self.services.access
+        attempt = access.attempt_by(self.peer.certificate)
+        if attempt is None:
+            attempt = access.attempt(user, password)
         self._client_id = client_id
         self._attempt = attempt
-        if attempt.login is None:
+        if attempt.login is None and attempt.certificate:
+            self._refuse_login(certificate_without_user(attempt.certificate))
+        elif attempt.login is None:
             self._take(LOGIN)
             self.host.verify(attempt, password)
         else:

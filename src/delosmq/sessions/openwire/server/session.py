@@ -149,6 +149,7 @@ class OpenWireSession(ProtocolSession):
         machine = self._machine
         info = self._info
         assert info.connection_id is not None  # `take_password` looked
+        info.user_name = login.user  # which a certificate may have named
         client_id = info.client_id or ""
         self._registry.enter(info.connection_id.value, client_id, machine, user=login.user)
         self._leaves_until = NO_TIMER

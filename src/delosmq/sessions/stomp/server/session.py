@@ -96,9 +96,10 @@ class StompSession(ProtocolSession):
         self._client_id = headers.get("client-id", "")
         if self.version != V10:
             self._heart_beat.agree(headers.get("heart-beat", "0,0"))
-        check_login(headers)
-        self._user = headers["login"]
-        self._machine.log_in(self._user, headers["passcode"], self._client_id, now)
+        if self._machine.needs_password():
+            check_login(headers)
+        self._user = headers.get("login", "")
+        self._machine.log_in(self._user, headers.get("passcode", ""), self._client_id, now)
 
     def admit(self, login: Login, now: MonotonicNs) -> None:
         machine = self._machine
