@@ -15,7 +15,7 @@ from delosmq.model.settings import BrokerSettings, ConnectionRouterSettings
 from delosmq.routers.configured import make_routers
 from delosmq.routers.decision import ConnectionRouter, Decision
 from delosmq.routers.logins import RoutedLogins, RouterListener
-from delosmq.routers.policy import MakePolicy
+from delosmq.routers.policy import POLICIES, MakePolicy
 from delosmq.server.clock import Appointment, ServerClock
 from delosmq.server.discovery.discovery_group import DiscoveryGroup
 from delosmq.server.peer_log import PeerLog
@@ -142,7 +142,9 @@ def _key_of(decision: Decision) -> str:
 
 def _plugged_in(settings: tuple[ConnectionRouterSettings, ...]) -> dict[str, MakePolicy]:
     """The policies of other packages that routers name."""
-    named = {one.policy.name for one in settings if one.policy is not None}
+    named = {one.policy.name for one in settings if one.policy is not None} - POLICIES.keys()
+    if not named:  # to look for packages takes milliseconds
+        return {}
     return {one.name: _load(one) for one in entry_points(group=ROUTER_POLICIES) if one.name in named}
 
 

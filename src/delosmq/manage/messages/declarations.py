@@ -9,6 +9,7 @@ types are those of Java for the same reason.
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from types import NoneType
 from typing import Any, Final, NewType, TypeVar, get_args, get_type_hints
@@ -143,15 +144,22 @@ class ResourceKind:
         """
         self.prefix = prefix
         self.find = find
-        self.attributes: dict[str, DeclaredAttribute] = {}
-        self.operations: dict[str, list[DeclaredOperation]] = {}
-        self._getters: dict[str, DeclaredAttribute] = {}
-        for method in vars(kind).values():
-            if callable(method) and method in _DECLARED:
-                self._declare(method)
-        types = get_type_hints(info) if info is not None else {}
-        for name, field_name in (fields or {}).items():
-            self._add(name, types[field_name] is bool, _reader(field_name))
+        self._kind = kind
+        self._info = info
+        self._fields = fields or {}
+
+    @cached_property
+    def _declared(self) -> "_Declarations":
+        """Read when first asked for: it takes milliseconds, and most brokers of tests are never asked."""
+        return _Declarations(self._kind, self._info, self._fields)
+
+    @property
+    def attributes(self) -> dict[str, DeclaredAttribute]:
+        return self._declared.attributes
+
+    @property
+    def operations(self) -> dict[str, list[DeclaredOperation]]:
+        return self._declared.operations
 
     def takes(self, name: str) -> bool:
         """Whether a resource of this name is one of these."""
@@ -180,13 +188,28 @@ class ResourceKind:
                 parameter.takes(value) for parameter, value in zip(one.parameters, arguments, strict=True)
             ):
                 return one.run
-        getter = self._getters.get(name)
+        getter = self._declared.getters.get(name)
         if getter is not None and not arguments:
             return getter.read
         declarations = [one.declaration for one in known] + ([] if getter is None else [f"{name}()"])
         if not declarations:
             raise errors.unknown_operation(resource, name)
         raise errors.wrong_arguments(resource, name, declarations)
+
+
+class _Declarations:
+    """What the methods of a class declare, and the fields of what its ``info`` gives."""
+
+    def __init__(self, kind: type[Any], info: type[Any] | None, fields: dict[str, str]) -> None:
+        self.attributes: dict[str, DeclaredAttribute] = {}
+        self.operations: dict[str, list[DeclaredOperation]] = {}
+        self.getters: dict[str, DeclaredAttribute] = {}
+        for method in vars(kind).values():
+            if callable(method) and method in _DECLARED:
+                self._declare(method)
+        types = get_type_hints(info) if info is not None else {}
+        for name, field_name in fields.items():
+            self._add(name, types[field_name] is bool, _reader(field_name))
 
     def _declare(self, method: Callable[..., Any]) -> None:
         name, is_operation = _DECLARED[method]
@@ -200,7 +223,7 @@ class ResourceKind:
     def _add(self, name: str, is_truth: bool, read: Callable[..., Any]) -> None:
         made = DeclaredAttribute(name, f"{'is' if is_truth else 'get'}{name}", read)
         self.attributes[name] = made
-        self._getters[made.getter] = made
+        self.getters[made.getter] = made
 
 
 def _parameter(name: str, hint: Any) -> Parameter:
