@@ -74,6 +74,10 @@ class Measured:
     cpu_us: float
 
 
+class ClientFailed(Exception):
+    """A client ended without having done its job."""
+
+
 class Bench:
     """One broker that runs, and its clients."""
 
@@ -86,7 +90,8 @@ class Bench:
     def measure(self, contender: Contender, operation: str, sessions: int) -> Measured:
         """
         Raises:
-            BrokerUnavailable: the client can't be had, or it fails.
+            BrokerUnavailable: the client can't be had.
+            ClientFailed: it ended without having done the job.
         """
         self._queues += 1
         messages = max(int(OPERATIONS[operation] * self._share) // 16 * 16, 160)
@@ -120,7 +125,8 @@ class Bench:
             process.kill()
             said, complaint = process.communicate()
         if process.returncode:
-            raise BrokerUnavailable(f"{contender.name} fails at {job['operation']}: {complaint.strip()[-400:]}")
+            what = f"{job['operation']} with {job['sessions']} sessions"
+            raise ClientFailed(f"{contender.name} fails at {what}: {complaint.strip()[-400:]}")
         took: dict[str, float] = json.loads(said.splitlines()[-1])
         return took
 
@@ -128,29 +134,35 @@ class Bench:
 def compare(name: str, contenders: list[Contender], rounds: int, share: float) -> list[Measured]:
     """All cells of one broker. Raises BrokerUnavailable."""
     broker_core, client_core = machine.cores()
-    measured = []
     with running(name, broker_core) as broker:
-        bench = Bench(broker, client_core, share)
-        missing: set[str] = set()
-        for number in range(rounds):
-            for operation in OPERATIONS:
-                for sessions in SESSIONS:
-                    turn = number % len(contenders)
-                    for contender in (*contenders[turn:], *contenders[:turn]):
-                        if contender.protocol not in broker.urls or contender.name in missing:
-                            continue
-                        try:
-                            one = bench.measure(contender, operation, sessions)
-                        except BrokerUnavailable as error:
+        able = [one for one in contenders if one.protocol in broker.urls]
+        return measure_in_turn(Bench(broker, client_core, share), able, rounds)
+
+
+def measure_in_turn(bench: Bench, contenders: list[Contender], rounds: int) -> list[Measured]:
+    """All cells. A client that can't be had is left out of the rest, one that fails of this round of the cell."""
+    measured = []
+    missing: set[str] = set()
+    for number in range(rounds):
+        for operation in OPERATIONS:
+            for sessions in SESSIONS:
+                turn = number % max(len(contenders), 1)
+                for contender in (*contenders[turn:], *contenders[:turn]):
+                    if contender.name in missing:
+                        continue
+                    try:
+                        one = bench.measure(contender, operation, sessions)
+                    except (BrokerUnavailable, ClientFailed) as error:
+                        if isinstance(error, BrokerUnavailable):
                             missing.add(contender.name)
-                            print(f"left out: {error}", file=sys.stderr)
-                            continue
-                        measured.append(one)
-                        print(
-                            f"{number + 1}/{rounds} {name} {operation} {sessions}: {contender.name}"
-                            f" {one.per_s:,.0f}/s {one.cpu_us:.1f} us",
-                            file=sys.stderr,
-                        )
+                        print(f"left out: {error}", file=sys.stderr)
+                        continue
+                    measured.append(one)
+                    print(
+                        f"{number + 1}/{rounds} {one.broker} {operation} {sessions}: {contender.name}"
+                        f" {one.per_s:,.0f}/s {one.cpu_us:.1f} us",
+                        file=sys.stderr,
+                    )
     return measured
 
 
@@ -183,10 +195,15 @@ def main(words: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--share", type=float, default=1.0, help="of the messages")
     parser.add_argument("--brokers", default=",".join(PROTOCOLS))
-    parser.add_argument("--clients", default=";".join(one.name for one in CONTENDERS))
+    parser.add_argument("--clients", default=";".join(one.name for one in CONTENDERS), help="separated by ;")
     parser.add_argument("--json", type=Path, help="writes what was measured, too")
     chosen = parser.parse_args(words)
-    contenders = [one for one in CONTENDERS if one.name in chosen.clients.split(";")]
+    names = [one.name for one in CONTENDERS]
+    wanted = [name.strip() for name in chosen.clients.split(";")]
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        parser.error(f"there is no client {unknown[0]!r}; name some of: {'; '.join(names)}")
+    contenders = [one for one in CONTENDERS if one.name in wanted]
     conditions = machine.describe(CHECKOUT)
     measured: list[Measured] = []
     for broker in chosen.brokers.split(","):

@@ -67,7 +67,7 @@ def _wire(xid: object) -> XATransactionId:
 
 class AsyncXaResource:
     """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch, and
-    whoever is at work in the session.
+    while another task uses the session.
 
     All raise XaTransactionError, whose ``error_code`` is that of X/Open XA.
     """

@@ -7,7 +7,7 @@ from delosmq.client.threads.loop_thread import LoopThread
 
 class XaResource:
     """What a coordinator calls. All but `start` and `end` may be called of any session's resource, for any branch, and
-    whatever thread is at work in the session.
+    while another thread uses the session.
 
     All raise XaTransactionError, whose ``error_code`` is that of X/Open XA.
     """

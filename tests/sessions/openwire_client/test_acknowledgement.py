@@ -21,7 +21,14 @@
 import pytest
 
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy
-from delosmq.wire.openwire.commands import TEXT_MESSAGE, ConsumerInfo, MessageAck, MessageCommand, MessageDispatch
+from delosmq.wire.openwire.commands import (
+    TEXT_MESSAGE,
+    ConsumerInfo,
+    MessageAck,
+    MessageCommand,
+    MessageDispatch,
+    RemoveInfo,
+)
 from delosmq.wire.openwire.structures import Destination, MessageId, ProducerId
 from tests.sessions.openwire_client.test_machine import Wire, consume
 
@@ -40,6 +47,17 @@ def test_half_a_prefetch_is_said_to_be_delivered(mode: AckMode, prefetch: int, s
     wire.dispatch(consumer, 3)
     consume(consumer, 3)
     assert wire.acks() == [f"DELIVERED {each}" for each in said]
+
+
+def test_what_is_too_old_on_arrival_is_the_last_delivered_one_as_in_java_though_one_before_it_waits() -> None:
+    wire = Wire()
+    session, consumer = wire.consumer()
+    wire.dispatch(consumer, expires_ms=0)
+    wire.dispatch(consumer, expires_ms=1)
+    assert (consumer.waiting_count, consumer.last_delivered_sequence) == (1, 2)
+    wire.take()
+    session.close_consumer(consumer)
+    assert [one.last_delivered_sequence_id for one in wire.take() if isinstance(one, RemoveInfo)] == [2]
 
 
 def test_what_expires_on_the_way_is_told_on_arrival_unless_a_listener_waits_for_it() -> None:
