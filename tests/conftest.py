@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from tests.chance import TIMES, tries
 from tests.postgres_server import PostgresServer
+from tests.replicated_postgres import ReplicatedPostgres
 from tools import spark_classes
 
 # Timing is no property of the code under test; a slow machine must not fail a test.
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow_files = {item.path for item in items if item.get_closest_marker("slow")}
     groups: dict[pytest.Item, str] = {}
     for item in items:
-        if not {"postgres", "own_postgres"}.isdisjoint(getattr(item, "fixturenames", ())):
+        if not {"postgres", "own_postgres", "replicated_postgres"}.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.postgres)
         if TIMES > 1 and item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(0))
@@ -73,6 +74,14 @@ def postgres() -> Iterator[PostgresServer]:
     server.start()
     yield server
     server.remove()
+
+
+@pytest.fixture
+def replicated_postgres() -> Iterator[ReplicatedPostgres]:
+    """A primary and a synchronous standby, which the test may kill, stop and promote."""
+    servers = ReplicatedPostgres()
+    yield servers
+    servers.remove()
 
 
 @pytest.fixture

@@ -54,11 +54,15 @@ def on_postgres(url: str, *lines: str) -> tuple[str, str]:
 class PostgresServer:
     """A server with one database, from the start of `start` to `stop` or `kill`, as often as one likes.
 
+    Args:
+        settings: lines of postgresql.conf.
+        standby_of: a server that runs, of which this one is to be a standby.
+
     Attributes:
         port: of 127.0.0.1, the same after each start.
     """
 
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, standby_of: "PostgresServer | None" = None) -> None:
         self._programs = binaries()
         self._settings = settings
         self._user = _SYSTEM_USER if os.geteuid() == 0 else None
@@ -68,9 +72,23 @@ class PostgresServer:
         if self._user is not None:
             account = pwd.getpwnam(self._user)
             os.chown(self.directory, account.pw_uid, account.pw_gid)
+        if standby_of is not None:
+            self.follow(standby_of)
+            return
         self._run(
             "initdb", "--auth-local=trust", "--auth-host=scram-sha-256", "--username=admin", "--no-sync", "-D", "data"
         )
+
+    def follow(self, primary: "PostgresServer") -> None:
+        """Becomes, at its next start, a standby with a copy of what the primary has now; what was here is gone."""
+        shutil.rmtree(self.directory / "data", ignore_errors=True)
+        where = ["-h", str(primary.directory), "-p", str(primary.port), "-U", "admin"]
+        self._run("pg_basebackup", "-D", "data", "-R", "-X", "stream", "-c", "fast", "--no-sync", *where)
+
+    def promote(self) -> None:
+        """Returns when this standby is a primary."""
+        with self.admin() as connection:
+            assert connection.execute("SELECT pg_promote(true, 60)").fetchone() == (True,)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), *arguments]
@@ -103,9 +121,14 @@ class PostgresServer:
 
     @contextmanager
     def admin(self) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
-        """A connection that may do everything."""
+        """A connection that may do everything, and waits for no standby."""
         connection = psycopg.connect(
-            host=str(self.directory), port=self.port, user="admin", dbname="postgres", autocommit=True
+            host=str(self.directory),
+            port=self.port,
+            user="admin",
+            dbname="postgres",
+            autocommit=True,
+            options="-c synchronous_commit=local",
         )
         try:
             yield connection
@@ -132,8 +155,11 @@ class PostgresServer:
         }
         return DatabaseStoreSettings(**given)  # type: ignore[arg-type]
 
-    def url(self, schema: str) -> str:
-        return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres?currentSchema={schema}"
+    def url(self, schema: str, *others: "PostgresServer") -> str:
+        """With other servers, that of whichever is the primary."""
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in (self, *others))
+        primary = "&targetServerType=primary" if others else ""
+        return f"jdbc:postgresql://{hosts}/postgres?currentSchema={schema}{primary}"
 
     @property
     def pid(self) -> int:

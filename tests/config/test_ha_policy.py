@@ -65,7 +65,7 @@ def test_a_broker_without_a_policy_shares_its_store_with_none(load: Load) -> Non
         (
             POLICY.format("<replication><primary/></replication>"),
             "DMQ4006",
-            ":4: .*no journal is copied to another broker; let both use one, with <shared-store>",
+            ":4: .*no journal is copied to another broker; let both use one store, with .*: a <database-store>",
         ),
         (STORE.format("<colocated/>"), "DMQ4006", ":4: .*start the backup as an instance of its own"),
         (STORE.format("<backup>\n<scale-down/></backup>"), "DMQ4006", ":5: .*would not move to another one"),

@@ -9,6 +9,7 @@ from delosmq.testing import BrokerPair
 from tests.chaos.broker_process import ADDRESSES, PASSWORD
 from tests.ha.network_lock import take_lock_away
 from tests.postgres_server import PostgresServer, on_postgres
+from tests.replicated_postgres import ReplicatedPostgres
 
 CHANGES = (
     ("<journal-file-size>64M<", "<journal-file-size>64K<"),
@@ -71,11 +72,11 @@ class SharedDirectory(SharedStore):
 
 
 class SharedTables(SharedStore):
-    """On new tables of a server, which `crash` kills."""
+    """On new tables of a server, which `crash` kills; of two of them the standby is promoted then."""
 
     fenced = ("DMQ3071", "DMQ3050")
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: PostgresServer | ReplicatedPostgres) -> None:
         self._server = server
 
     def pair(self, directory: Path) -> BrokerPair:

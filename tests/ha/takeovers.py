@@ -1,9 +1,10 @@
 """Takeovers under load: the active broker is killed, or paused and woken when another one is active; on PostgreSQL the
 database is killed as well, before the broker is, together with it, or while it is paused.
 
-``python -m tests.ha.takeovers --kills 100 --wakes 50`` is the long form, ``--store postgres`` that on PostgreSQL.
-Clients of two kinds remember what they were told: those of `tests.chaos`, which end with their broker, and two with a
-``failover:`` URL, which go on with the next.
+``python -m tests.ha.takeovers --kills 100 --wakes 50`` is the long form, ``--store postgres`` that on PostgreSQL, and
+``--store replicated-postgres`` that on a primary and a standby, which is promoted when the primary dies. Clients of two
+kinds remember what they were told: those of `tests.chaos`, which end with their broker, and two with a ``failover:``
+URL, which go on with the next.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from tests.chaos.broker_process import PASSWORD, PATIENCE_S, USER
 from tests.chaos.clients import END, LeaseReader, Memory, StompPeer, Worker, consume, number_of, produce
 from tests.ha.shared_stores import SharedDirectory, SharedStore, SharedTables
 from tests.postgres_server import PostgresServer
+from tests.replicated_postgres import ReplicatedPostgres
 
 KILL = "kill"
 WAKE = "wake"
@@ -291,12 +293,12 @@ class Takeovers:
 
     def summary(self) -> str:
         memory = self._memory
+        told = f"{len(memory.confirmed)} messages and {len(memory.ack_confirmed)} acknowledgements confirmed"
         seconds = sorted(self.seconds)
+        if not seconds:
+            return told
         half = seconds[len(seconds) // 2]
-        return (
-            f"{len(seconds)} takeovers: {len(memory.confirmed)} messages and {len(memory.ack_confirmed)} "
-            f"acknowledgements confirmed; ready after {half:.2f} s (median), {seconds[-1]:.2f} s at most"
-        )
+        return f"{len(seconds)} takeovers: {told}; ready after {half:.2f} s (median), {seconds[-1]:.2f} s at most"
 
 
 def run_takeovers(directory: Path, store: SharedStore, moments: Sequence[str], random: Random) -> str:
@@ -315,17 +317,14 @@ def _run_on_directories(kills: int, wakes: int, seed: int) -> None:
                 _say(moment, run_takeovers(Path(name), store, [moment] * times, Random(seed)))
 
 
-def _run_on_postgres(kills: int, wakes: int, seed: int) -> None:
+def _run_on_postgres(server: PostgresServer | ReplicatedPostgres, kills: int, wakes: int, seed: int) -> None:
     """Of four lives two have a database that dies as well."""
-    server = PostgresServer()
     try:
         for moments, times in (((KILL, CRASH, KILL, KILL_IN_CRASH), kills), ((WAKE, WAKE_AFTER_CRASH), wakes)):
             if times:
-                server.start()
                 with tempfile.TemporaryDirectory() as name:
                     every = list(itertools.islice(itertools.cycle(moments), times))
                     _say(", ".join(moments), run_takeovers(Path(name), SharedTables(server), every, Random(seed)))
-                server.stop()
     finally:
         server.remove()
 
@@ -337,13 +336,19 @@ def _say(moment: str, sentence: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.ha.takeovers")
-    parser.add_argument("--store", choices=("directory", "postgres"), default="directory")
+    parser.add_argument("--store", choices=("directory", "postgres", "replicated-postgres"), default="directory")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--wakes", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
-    run = _run_on_directories if asked.store == "directory" else _run_on_postgres
-    run(asked.kills, asked.wakes, asked.seed)
+    if asked.store == "directory":
+        _run_on_directories(asked.kills, asked.wakes, asked.seed)
+    elif asked.store == "postgres":
+        server = PostgresServer()
+        server.start()
+        _run_on_postgres(server, asked.kills, asked.wakes, asked.seed)
+    else:
+        _run_on_postgres(ReplicatedPostgres(), asked.kills, asked.wakes, asked.seed)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 from tests.ha.shared_stores import SharedDirectory, SharedTables
 from tests.ha.takeovers import CRASH, KILL, KILL_IN_CRASH, WAKE_AFTER_CRASH, run_takeovers
 from tests.postgres_server import PostgresServer
+from tests.replicated_postgres import ReplicatedPostgres
 
 
 @pytest.mark.timeout(300)
@@ -23,4 +24,11 @@ def test_nothing_confirmed_is_lost_and_nothing_acknowledged_comes_back_when_a_ba
 def test_the_same_on_postgresql_with_brokers_that_wake_and_a_database_that_dies_as_well(
     tmp_path: Path, own_postgres: PostgresServer
 ) -> None:
-    run_takeovers(tmp_path, SharedTables(own_postgres), [WAKE_AFTER_CRASH, CRASH, KILL_IN_CRASH], Random(1))
+    run_takeovers(tmp_path, SharedTables(own_postgres), [WAKE_AFTER_CRASH, KILL_IN_CRASH], Random(1))
+
+
+@pytest.mark.timeout(300)
+def test_the_same_on_a_standby_that_is_promoted_when_the_primary_of_the_database_is_gone(
+    tmp_path: Path, replicated_postgres: ReplicatedPostgres
+) -> None:
+    run_takeovers(tmp_path, SharedTables(replicated_postgres), [CRASH], Random(1))

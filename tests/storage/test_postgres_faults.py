@@ -3,20 +3,17 @@ late; a connection cut in a commit."""
 
 # HA-2
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterator
 
 import pytest
 
-from delosmq.model.errors import StorageError
 from delosmq.model.ids import Position
-from delosmq.model.settings import DatabaseStoreSettings, JournalSettings
+from delosmq.model.settings import DatabaseStoreSettings
 from delosmq.storage.journal.sync.syncer import wait_readable
-from delosmq.storage.postgres.store import PostgresStore
 from delosmq.testing import ProxiedPiece, TcpProxy
 from tests.postgres_server import PostgresServer
-from tests.storage.support import NODE, Kept, Listener, note, store_message
+from tests.storage.held_store import Hold, bodies, schema_of
+from tests.storage.support import note, store_message
 
 TURNS = 600
 TURN_S = 0.1
@@ -25,63 +22,6 @@ TURN_S = 0.1
 @pytest.fixture
 def settings(postgres: PostgresServer) -> DatabaseStoreSettings:
     return postgres.settings(postgres.schema())
-
-
-class Held:
-    """A store that holds its tables, and what it reports."""
-
-    def __init__(self, settings: DatabaseStoreSettings) -> None:
-        self.listener = Listener()
-        self.store = PostgresStore(settings, JournalSettings(file_size_bytes=64 * 1024), node_id=NODE)
-        self.store.attach(self.listener, self.listener.source)
-        self.store.recover(Kept())
-
-    def send(self, position: int) -> None:
-        batch, _ = store_message(position, b"body %d" % position)
-        self.store.append(batch)
-        self.store.flush()
-
-    def until(self, what: Callable[[], bool]) -> None:
-        for _ in range(TURNS):
-            self.store.on_readable()
-            if what():
-                return
-            wait_readable(self.store.fileno(), TURN_S)
-        raise AssertionError("it did not come about")
-
-
-@pytest.fixture
-def hold() -> Iterator[Callable[[DatabaseStoreSettings], Held]]:
-    made: list[Held] = []
-
-    def make(settings: DatabaseStoreSettings) -> Held:
-        made.append(Held(settings))
-        return made[-1]
-
-    yield make
-    for held in made:
-        with contextlib.suppress(StorageError):
-            held.store.close(10)
-
-
-Hold = Callable[[DatabaseStoreSettings], Held]
-
-
-def schema_of(settings: DatabaseStoreSettings) -> str:
-    return dict(settings.options)["options"].rpartition("=")[2]
-
-
-def bodies(settings: DatabaseStoreSettings, hold: Hold) -> int:
-    """How many messages the next life finds."""
-    store = PostgresStore(settings, JournalSettings(file_size_bytes=64 * 1024), node_id=NODE)
-    kept = Kept()
-    listener = Listener()
-    store.attach(listener, listener.source)
-    store.recover(kept)
-    found = store.read_in_order(kept.homes)
-    store.close(10)
-    assert len(set(found)) == len(found)
-    return len(found)
 
 
 def test_a_slow_database_confirms_later_and_meanwhile_nothing_leaves(

@@ -18,7 +18,12 @@ from delosmq.model.settings import DatabaseStoreSettings
 
 CONNECT_TIMEOUT_S: Final = 5.0
 BINARY: Final = 1
+UNKNOWN: Final = "08007"
+"""SQLSTATE: it is not known whether a transaction counts."""
 _NO_RESULT: Final = "no answer came"
+_WAIT_FOR_STANDBY: Final = b"SyncRepWaitForLSN"
+"""The function of PostgreSQL that warns when its wait is broken off, by ``statement_timeout`` or ``pg_cancel_backend``,
+in whichever language; the transaction is then answered as if the standby had it."""
 
 Parameter = int | float | str | bytes | None
 Row = tuple[bytes | None, ...]
@@ -64,6 +69,7 @@ class DatabaseConnection:
         self._timeout_s = settings.network_timeout_ms / 1000 or float("inf")
         self._stop = stop
         self._prepared: set[bytes] = set()
+        self._not_on_standby = ""
         self._connection: pq.abc.PGconn | None = None
         deadline = time.monotonic() + CONNECT_TIMEOUT_S
         try:
@@ -75,6 +81,7 @@ class DatabaseConnection:
                 raise DatabaseError(error.sqlstate or "", str(error)) from error
             raise
         connection.nonblocking = 1
+        connection.notice_handler = self._note
 
     def _connect(self, connection: pq.abc.PGconn, deadline: float) -> None:
         while True:
@@ -102,7 +109,8 @@ class DatabaseConnection:
 
         Raises:
             DatabaseError: it failed, or the connection did, or no answer came within jdbc-network-timeout; then the
-                connection is closed, and whether the statement counts is unknown.
+                connection is closed, and whether the statement counts is unknown. So it is with state `UNKNOWN`: it is
+                committed, but perhaps not at a synchronous standby.
         """
         deadline = time.monotonic() + self._timeout_s
         connection = self._open()
@@ -159,11 +167,18 @@ class DatabaseConnection:
                 ]
             elif result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.EMPTY_QUERY) and failure is None:
                 failure = _failure(result)
+        not_on_standby, self._not_on_standby = self._not_on_standby, ""
+        if not_on_standby and failure is None:
+            failure = DatabaseError(UNKNOWN, not_on_standby)
         if failure is not None:
             if connection.status == pq.ConnStatus.BAD:
                 self.close()
             raise failure
         return rows
+
+    def _note(self, notice: pq.abc.PGresult) -> None:
+        if notice.error_field(pq.DiagnosticField.SOURCE_FUNCTION) == _WAIT_FOR_STANDBY:
+            self._not_on_standby = _failure(notice).sentence
 
     def _wait(self, connection: pq.abc.PGconn, events: int, deadline: float) -> None:
         poll = select.poll()

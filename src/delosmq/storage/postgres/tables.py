@@ -95,7 +95,8 @@ class Tables:
         self.commit = statement("commit", _HELD + _COMMIT)
         self.commit_with_segments = statement("commit_with_segments", _HELD + _COMMIT_WITH_SEGMENTS)
         self.renew = statement("renew", "UPDATE {instance} SET lease_until = {lease} WHERE epoch = $2 RETURNING 1")
-        # Waits for a commit under way, which holds the row.
+        # Waits for a commit under way, which holds the row; and, as a lock is written, until a synchronous standby has
+        # what is read.
         self.look = statement("look", "SELECT epoch, last_batch FROM {instance} FOR UPDATE")
         self.take_over = statement("take_over", _TAKE_OVER)
         self.holder = statement("holder", _HOLDER)

@@ -14,8 +14,8 @@ HA_POLICY: Final[Table] = table(
         in_effect("shared-store", "holds `<primary>` or `<backup>`: of the brokers that share a store one is active"),
         refused(
             "replication",
-            "no journal is copied to another broker; let both use one, with <shared-store> and a <journal-directory> "
-            "that both machines reach",
+            "no journal is copied to another broker; let both use one store, with <shared-store>: a <database-store> "
+            "in PostgreSQL, which replicates it to another machine, or a <journal-directory> that both machines reach",
         ),
     ]
 )
