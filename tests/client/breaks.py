@@ -29,11 +29,14 @@ from delosmq.client import (
     MessageProducer,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    XaResource,
+    XaSession,
     aio,
     connect,
 )
 from delosmq.testing import BrokerFixture, TcpProxy
 from tests.chaos.broker_process import PASSWORD, USER, BrokerProcess
+from tests.client.coordinator import CoordinatedSession
 from tests.client.ledger import Arrival, Ledger
 
 SURFACES = ("asyncio", "blocking")
@@ -50,7 +53,10 @@ OPTIONS = (
     "initialReconnectDelay=5&maxReconnectDelay=50&randomize=false&jms.prefetchPolicy.all=10&jms.redeliveryPolicy.redeliveryDelay=1"
     "&jms.redeliveryPolicy.initialRedeliveryDelay=1"
 )
-BLOCKING = (ClientConnection, ClientSession, MessageConsumer, MessageProducer)
+BLOCKING = (ClientConnection, ClientSession, XaSession, MessageConsumer, MessageProducer)
+XA = "XA"
+"""A mode by the side of those of acknowledgement: TRANSACTED by branches of distributed transactions."""
+MODES = (*(mode.name for mode in AckMode), XA)
 
 
 class Threaded:
@@ -61,6 +67,8 @@ class Threaded:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
+        if isinstance(method, XaResource):
+            return Threaded(method)
 
         async def call(*given: object, **named: object) -> object:
             result = await asyncio.to_thread(method, *given, **named)
@@ -136,8 +144,10 @@ class Load:
     """Clients at work in one acknowledgement mode, by one surface."""
 
     def __init__(
-        self, broker: BreakableBroker, ways: Sequence[TcpProxy], mode: AckMode, surface: str, chance: random.Random
+        self, broker: BreakableBroker, ways: Sequence[TcpProxy], mode_name: str, surface: str, chance: random.Random
     ) -> None:
+        self._xa = mode_name == XA
+        mode = AckMode.TRANSACTED if self._xa else AckMode[mode_name]
         self.ledger = Ledger(mode)
         self._broker = broker
         listed = ",".join(f"tcp://127.0.0.1:{way.port}" for way in ways)
@@ -150,7 +160,7 @@ class Load:
         self._all_sent = asyncio.Event()
         self._next = 0
         topic = mode == AckMode.DUPS_OK
-        self.name = f"breaks.{mode.name}.{surface}"
+        self.name = f"breaks.{mode_name}.{surface}"
         self._destination = f"topic://{self.name}" if topic else self.name
         self._consumers = 1 if topic else 2
         self._ready = asyncio.Barrier(self._consumers + 1)
@@ -188,11 +198,20 @@ class Load:
             logger.removeHandler(seen)
             logger.setLevel(level)
 
+    async def _session(self, connection: Any, user: str, mode: AckMode) -> Any:
+        if self._xa:
+            return CoordinatedSession(await connection.create_xa_session(), f"{self.name} {user}")
+        return await connection.create_session(mode)
+
+    async def _begin(self, session: Any) -> None:
+        if self._xa:
+            await session.begin()
+
     # --- producing
 
     async def _produce(self) -> None:
         async with self._connection() as connection:
-            session = await connection.create_session(self._producing_mode)
+            session = await self._session(connection, "producer", self._producing_mode)
             producer = await session.create_producer(self._destination)
             await self._ready.wait()
             while not self._ends.is_set():
@@ -217,6 +236,7 @@ class Load:
         return (f"{number} {LARGE if number % LARGE_EVERY == 0 else ''}",)
 
     async def _send_batch(self, session: Any, producer: Any) -> None:
+        await self._begin(session)
         batch = [self._number() for _ in range(BATCH)]
         for number in batch:
             await producer.send(*self._message(number))
@@ -238,7 +258,7 @@ class Load:
     async def _consume(self, client: int) -> None:
         topic = self._mode == AckMode.DUPS_OK
         async with self._connection(f"client-{self._surface}" if topic else "") as connection:
-            session = await connection.create_session(self._mode)
+            session = await self._session(connection, f"consumer {client}", self._mode)
             if topic:
                 consumer = await session.create_durable_consumer(self._destination, "s")
             else:
@@ -251,6 +271,7 @@ class Load:
     async def _take_some(self, client: int, session: Any, consumer: Any, producer: Any) -> bool:
         """Whether all is done: everything has come, and nothing more comes."""
         messages = []
+        await self._begin(session)
         some = 1 if self._mode in (AckMode.AUTO, AckMode.DUPS_OK) else self._chance.randint(1, BATCH)
         for _ in range(some):
             over, noticed = self.ledger.over, self.ledger.noticed
@@ -378,7 +399,7 @@ async def cut_after(way: TcpProxy, size_bytes: int) -> None:
 
 async def run(
     broker: BreakableBroker,
-    mode: AckMode,
+    mode_name: str,
     surface: str,
     *,
     kills: int,
@@ -388,10 +409,10 @@ async def run(
     backup: bool = False,
 ) -> Ledger:
     """One load, with all its breaks."""
-    chance = random.Random(f"{seed} {mode} {surface}")
+    chance = random.Random(f"{seed} {mode_name} {surface}")
     with ExitStack() as stack:
         ways = [stack.enter_context(TcpProxy(broker.port)) for _ in range(1 + backup)]
-        load = Load(broker, ways, mode, surface, chance)
+        load = Load(broker, ways, mode_name, surface, chance)
         await load.run(Breaking(broker, ways, chance, kills=kills, cuts=cuts, longest_s=longest_s))
     return load.ledger
 
@@ -400,22 +421,22 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.client.breaks", description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--cuts", type=int, default=100)
-    parser.add_argument("--mode", choices=[mode.name for mode in AckMode], action="append", help="all without one")
+    parser.add_argument("--mode", choices=MODES, action="append", help="all without one")
     parser.add_argument("--surface", choices=SURFACES, action="append", help="both without one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backup", action="store_true", help="with spare connections")
     wanted = parser.parse_args(given)
     code = 0
-    for name in wanted.mode or [mode.name for mode in AckMode]:
+    for name in wanted.mode or MODES:
         for surface in wanted.surface or SURFACES:
-            wrong = run_on_process(AckMode[name], surface, wanted)
+            wrong = run_on_process(name, surface, wanted)
             sys.stdout.write("".join(f"  WRONG: {one}\n" for one in wrong))
             sys.stdout.flush()
             code = code or bool(wrong)
     return int(code)
 
 
-def run_on_process(mode: AckMode, surface: str, wanted: argparse.Namespace) -> list[str]:
+def run_on_process(mode_name: str, surface: str, wanted: argparse.Namespace) -> list[str]:
     """What went wrong with a broker in a process of its own."""
     with tempfile.TemporaryDirectory() as directory:
         process = BrokerProcess(Path(directory) / "broker", "1M")
@@ -425,7 +446,7 @@ def run_on_process(mode: AckMode, surface: str, wanted: argparse.Namespace) -> l
             ledger = asyncio.run(
                 run(
                     broker,
-                    mode,
+                    mode_name,
                     surface,
                     kills=wanted.kills,
                     cuts=wanted.cuts,
@@ -434,10 +455,10 @@ def run_on_process(mode: AckMode, surface: str, wanted: argparse.Namespace) -> l
                 )
             )
         except Exception:
-            return [f"{surface} {mode.name}: {traceback.format_exc()}"]
+            return [f"{surface} {mode_name}: {traceback.format_exc()}"]
         finally:
             process.end()
-    sys.stdout.write(f"{surface} {ledger.summary()}\n")
+    sys.stdout.write(f"{surface} {mode_name}: {ledger.summary()}\n")
     return ledger.broken_promises()
 
 

@@ -125,7 +125,7 @@ class Ledger:
     def summary(self) -> str:
         doubles = sum(len(arrivals) - 1 for arrivals in self.arrivals.values())
         return (
-            f"{self.mode.name}: {self.breaks} breaks, {len(self.sent)} sent, {len(self.confirmed)} confirmed, "
+            f"{self.breaks} breaks, {len(self.sent)} sent, {len(self.confirmed)} confirmed, "
             f"{len(self.arrivals)} received, {doubles} doubles ({len(self.after_acknowledgement)} of what another "
             f"connection had acknowledged), {len(self.dead)} kept from the application as dead letters"
         )

@@ -266,3 +266,17 @@ def test_the_broker_is_known_by_its_id() -> None:
     info.broker_id = BrokerId("ID:broker-1")
     wire.say(info)
     assert wire.machine.broker_id == "ID:broker-1"
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_what_was_received_in_an_ended_branch_comes_again_after_a_break_and_is_no_duplicate(prepared: bool) -> None:
+    branch = Branch(fault_tolerant=True)
+    branch.work()
+    if prepared:
+        branch.resource.prepare(XID)
+        branch.wire.take()
+    cut(branch.wire)
+    resumed(branch.wire)
+    branch.wire.dispatch(branch.consumer, number=1, redelivered=1)
+    assert branch.wire.acks() == []
+    assert branch.consumer.waiting_count == 1

@@ -11,12 +11,13 @@ Source: ActiveMQMessageConsumer of the Java client 5.17, whose counters have the
 """
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
-from delosmq.sessions.openwire.client.participants import Participant
+from delosmq.sessions.openwire.client.participants import EndedPart, Participant
 from delosmq.sessions.openwire.client.ports import NS_PER_MS, CommandSender, PendingRequest
 from delosmq.sessions.openwire.client.transactions.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import (
@@ -103,6 +104,10 @@ class ConsumerAcks(Participant):
     @abstractmethod
     def redeliver(self, deliveries: list[Delivery], delay_ms: int) -> None:
         """Has them delivered once more, before all others unless redelivery is non-blocking."""
+
+    @abstractmethod
+    def forget(self, deliveries: Iterable[Delivery]) -> None:
+        """They may come again, and are no duplicates then."""
 
     @property
     def consumer_id(self) -> ConsumerId:
@@ -238,7 +243,7 @@ class ConsumerAcks(Participant):
     def rolled_back(self) -> None:
         self.recover()
 
-    def detach(self) -> Participant:
+    def detach(self) -> EndedPart:
         deliveries = self.delivered
         self.delivered = []
         return BranchDeliveries(self, deliveries)
@@ -367,16 +372,13 @@ class ConsumerAcks(Participant):
         return self.sender.request(ack, "an acknowledgement")
 
 
-class BranchDeliveries(Participant):
+class BranchDeliveries(EndedPart):
     """What a consumer has delivered in a branch that was ended."""
 
     def __init__(self, consumer: ConsumerAcks, deliveries: list[Delivery]) -> None:
         self._consumer = consumer
         self._deliveries = deliveries
         self._since: int = consumer.interruptions
-
-    def before_end(self) -> None:
-        """It was ended before."""
 
     def committed(self) -> None:
         self._consumer.end_if_closing()
@@ -387,5 +389,5 @@ class BranchDeliveries(Participant):
             consumer.give_back(self._deliveries)
         consumer.end_if_closing()
 
-    def detach(self) -> Participant:
-        return self
+    def interrupt(self) -> None:
+        self._consumer.forget(self._deliveries)

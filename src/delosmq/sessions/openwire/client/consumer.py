@@ -90,7 +90,7 @@ class OpenWireConsumer(ConsumerAcks):
             return self.consumer_id.key()
         return destination.qualified_name()
 
-    def _forget(self, deliveries: Iterable[Delivery]) -> None:
+    def forget(self, deliveries: Iterable[Delivery]) -> None:
         seen = self.sender.seen
         if seen is not None:
             for delivery in deliveries:
@@ -99,10 +99,10 @@ class OpenWireConsumer(ConsumerAcks):
     def interrupt(self) -> None:
         """The connection is broken and will be made again: all that is not acknowledged comes again."""
         self.end_batch()
-        self._forget(self._waiting)
-        self._forget(self.delivered)
+        self.forget(self._waiting)
+        self.forget(self.delivered)
         if self.comes_again:
-            self._forget(self.reserved)
+            self.forget(self.reserved)
         self.reserved.clear()
         self._waiting.clear()
         self.forget_delivered()
@@ -186,7 +186,7 @@ class OpenWireConsumer(ConsumerAcks):
         self.take_back()
         if delivery not in self.reserved:
             if delivery not in self._waiting:
-                self._forget((delivery,))
+                self.forget((delivery,))
             return
         del self.reserved[delivery]
         if not self.closed:
@@ -239,7 +239,7 @@ class OpenWireConsumer(ConsumerAcks):
             self.recover()
 
     def redeliver(self, deliveries: list[Delivery], delay_ms: int) -> None:
-        self._forget(deliveries)
+        self.forget(deliveries)
         since = self.interruptions
         if self.sender.options.non_blocking_redelivery:
             self.sender.after_ms(delay_ms, lambda: self._append(deliveries, since))
@@ -319,10 +319,10 @@ class OpenWireConsumer(ConsumerAcks):
         if self.closed:
             return
         self.end_batch()
-        self._forget(self._waiting)
+        self.forget(self._waiting)
         if not self.transacted:
             self.flush()
-            self._forget(self.delivered)
+            self.forget(self.delivered)
             self.delivered.clear()
         self.closed = True
         self._waiting.clear()

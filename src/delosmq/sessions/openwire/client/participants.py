@@ -22,8 +22,25 @@ class Participant(ABC):
         """It has not."""
 
     @abstractmethod
-    def detach(self) -> "Participant":
+    def detach(self) -> "EndedPart":
         """Its part in a branch that was ended, apart from what it does in the next one."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class EndedPart(ABC):
+    """What a participant has done in a branch that was ended."""
+
+    @abstractmethod
+    def committed(self) -> None:
+        """The branch has happened."""
+
+    @abstractmethod
+    def rolled_back(self) -> None:
+        """It has not."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """The connection broke: what was received comes again, unless the branch is prepared and committed then."""
 
 
 class EndedBranch:
@@ -37,7 +54,7 @@ class EndedBranch:
     def __init__(self) -> None:
         self.prepared: bool = False
         self.rollback_only: bool = False
-        self._parts: list[Participant] = []
+        self._parts: list[EndedPart] = []
 
     def add(self, participants: list[Participant]) -> None:
         """A session is through with it."""
@@ -46,6 +63,8 @@ class EndedBranch:
     def interrupt(self) -> None:
         """The connection broke: the broker rolls back what is not prepared."""
         self.rollback_only = self.rollback_only or not self.prepared
+        for part in self._parts:
+            part.interrupt()
 
     def end(self, *, committed: bool) -> None:
         """Tells all."""
