@@ -20,10 +20,11 @@ def load(tmp_path: Path) -> Load:
     """Loads a broker.xml with the given children of <core>, the first of which is in line 3."""
 
     def load_core(
-        core: str, *, check_selector: CheckSelector = parse_as_selector, **properties: str
+        core: str, *, check_selector: CheckSelector = parse_as_selector, mode: int = 0o600, **properties: str
     ) -> LoadedConfiguration:
         path = tmp_path / "broker.xml"
         path.write_text(HEAD + core + TAIL, encoding="utf-8")
+        path.chmod(mode)
         return load_broker_xml(path, properties=properties, memory_bytes=MEMORY_BYTES, check_selector=check_selector)
 
     return load_core

@@ -228,3 +228,21 @@ def test_a_policy_without_a_pool_is_pointed_out(load: Load) -> None:
 
 def test_a_modulo_needs_no_pool(load: Load) -> None:
     assert notices(load(routers(one(MODULO.format(2)))), "DMQ4161") == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "password", "warned"),
+    [
+        (0o600, "secret", False),
+        (0o640, "secret", True),
+        (0o644, "secret", True),
+        (0o644, "a&amp;b", True),
+        (0o644, "${KEY:default}", True),
+        (0o644, "${POOL}", False),
+    ],
+)
+def test_a_password_that_others_can_read_is_warned_of(load: Load, mode: int, password: str, warned: bool) -> None:
+    notices = load(pooled(login=LOGIN.format(password)), mode=mode, POOL="of the environment").notices
+    told = [one for one in notices if one.startswith("DMQ4164")]
+    assert len(told) == warned
+    assert "secret" not in "".join(told)

@@ -164,3 +164,4 @@ def test_metrics_count_decisions_and_ready_targets(pair: tuple[RunningBroker, Ru
     _, shown = router.get("/metrics")
     assert 'delosmq_router_decisions_total{result="redirect",router="r"} 1.0' in shown
     assert 'delosmq_router_ready_targets{router="r"} 1.0' in shown
+    assert 'delosmq_router_loops_total{router="r"} 0.0' in shown

@@ -86,7 +86,7 @@ class ConnectionRouter:
     Attributes:
         local_target_filter: keys that it takes whole stay here; None for none. May be set while the broker runs.
         cache, policy, pool: None without; policy_name: as broker.xml has it, "" without.
-        counts: connections so decided since the broker started.
+        counts: connections so decided since the broker started; loops: how often some of them went in a circle.
     """
 
     def __init__(
@@ -109,6 +109,7 @@ class ConnectionRouter:
         self.cache = cache
         self.policy_name = policy_name
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
+        self.loops: int = 0
         self._cluster_user = cluster_user
 
     def route(self, request: RouteRequest, now: MonotonicNs, waits_since: MonotonicNs) -> Decision | WaitUntil:

@@ -121,6 +121,7 @@ class RoutedLogins(LoginPort):
         if connector is not None:
             source = f"{request.source()} {request.client_id}"
             if self._loop_guard.redirected(found.key, source, now):
+                router.loops += 1
                 self._listener.looped(router, request, found)
                 # Of one client id it is one client, whom waiting here costs less than going round.
                 if request.client_id:

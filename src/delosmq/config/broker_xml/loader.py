@@ -18,7 +18,7 @@ from delosmq.config.broker_xml.ha_policy import read_ha_policy
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
 from delosmq.config.broker_xml.routers import TargetSources, read_connectors, read_routers
 from delosmq.config.broker_xml.security_settings import read_security_settings
-from delosmq.config.broker_xml.warnings import warnings_about
+from delosmq.config.broker_xml.warnings import warning_about_passwords, warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
 from delosmq.config.findings import MISSING, UNKNOWN_NAME, FindingKind, Findings
 from delosmq.config.machine_memory import available_memory_bytes
@@ -110,6 +110,8 @@ def load_broker_xml(
     if not any(finding.kind.stops for finding in findings.found):
         for warned in warnings_about(settings):
             findings.notice(warned.code, 0, warned.sentence)
+        if (readable := warning_about_passwords(path, settings)) is not None:
+            findings.notice(readable.code, 0, readable.sentence)
     findings.raise_if_any()
     return LoadedConfiguration(replace(settings, left_out=tuple(findings.names(FindingKind.LEFT_OUT))), findings)
 

@@ -2,12 +2,19 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
+from xml.sax.saxutils import escape
 
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable, with_any_words_apart
 from delosmq.security.access import VIEW
+
+_PASSWORD: Final = re.compile(r"<(?:cluster-)?password>([^<]*)<")
+_OTHERS: Final = 0o077
+"""Permissions of a file for all but its owner."""
 
 
 class Notice(NamedTuple):
@@ -15,6 +22,25 @@ class Notice(NamedTuple):
 
     code: str
     sentence: str
+
+
+def warning_about_passwords(path: Path, settings: BrokerSettings) -> Notice | None:
+    """The password for targets has to be sent, so it can't be kept as a hash, and who reads the file has it."""
+    try:
+        if not path.stat().st_mode & _OTHERS:
+            return None
+        written = _PASSWORD.findall(path.read_text("utf-8", "replace"))
+    except OSError:
+        return None
+    for router in settings.connection_routers:
+        password = "" if router.pool is None else escape(router.pool.password)
+        if password and any(password in one for one in written):
+            return Notice(
+                "DMQ4164",
+                f"others than its owner may read this file, and the password for the targets of connection-router "
+                f"{router.name!r} stands in it; chmod 600 it, or write ${{NAME}} and set NAME in the environment",
+            )
+    return None
 
 
 def warnings_about(settings: BrokerSettings) -> Iterator[Notice]:

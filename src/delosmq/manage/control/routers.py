@@ -42,6 +42,7 @@ class RouterStatus:
         cached_keys: -1 without a cache.
         quorum_size: 0 without a pool.
         local, redirected, use_another, unavailable: connections so decided since the broker started.
+        loops: how often a connection was found to be redirected in a circle.
     """
 
     name: str
@@ -57,6 +58,7 @@ class RouterStatus:
     redirected: int
     use_another: int
     unavailable: int
+    loops: int
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,7 @@ def _status(router: ConnectionRouter) -> RouterStatus:
         redirected=router.counts[Outcome.REDIRECT],
         use_another=router.counts[Outcome.USE_ANOTHER],
         unavailable=router.counts[Outcome.UNAVAILABLE],
+        loops=router.loops,
     )
 
 

@@ -115,12 +115,16 @@ class Figures(Collector):
         decisions = CounterMetricFamily(
             "delosmq_router_decisions", "Connections so decided since the broker started", labels=["router", "result"]
         )
+        loops = CounterMetricFamily(
+            "delosmq_router_loops", "Connections found to be redirected in a circle", labels=["router"]
+        )
         ready = GaugeMetricFamily("delosmq_router_ready_targets", "Targets that are ready", labels=["router"])
         for router in self.routers:
             ready.add_metric([router.name], router.ready_targets)
+            loops.add_metric([router.name], router.loops)
             for field, result in _ROUTER_RESULTS:
                 decisions.add_metric([router.name, result], getattr(router, field))
-        yield from (decisions, ready)
+        yield from (decisions, ready, loops)
 
 
 def _families(
