@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.chance import TIMES, tries
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import USER, PostgresServer
 from tests.replicated_postgres import ReplicatedPostgres
 from tools import spark_classes
 
@@ -69,7 +69,7 @@ def leaves_nothing_behind() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL that runs as long as the tests; who stops it takes `own_postgres`."""
+    """The PostgreSQL of all tests of this process; who stops it takes `own_postgres`."""
     server = PostgresServer()
     server.start()
     yield server
@@ -85,9 +85,10 @@ def replicated_postgres() -> Iterator[ReplicatedPostgres]:
 
 
 @pytest.fixture
-def own_postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL that the test may stop and kill."""
-    server = PostgresServer()
-    server.start()
-    yield server
-    server.remove()
+def own_postgres(postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """`postgres` for a test that stops it, kills it, or sets something for its role: afterwards it is as before."""
+    yield postgres
+    if not postgres.runs:
+        postgres.start()
+    with postgres.admin() as connection:
+        connection.execute(f"ALTER ROLE {USER} RESET ALL")

@@ -162,6 +162,10 @@ class PostgresServer:
         return f"jdbc:postgresql://{hosts}/postgres?currentSchema={schema}{primary}"
 
     @property
+    def runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         """Of the server; its sessions are its children."""
         assert self._process is not None

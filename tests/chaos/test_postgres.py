@@ -133,32 +133,7 @@ def readiness(broker: BrokerProcess) -> str:
         return error.read().decode()
 
 
-def test_while_the_database_is_away_nothing_is_confirmed_and_health_says_why(
-    broker: BrokerProcess, own_postgres: PostgresServer
-) -> None:
-    broker.start()
-    assert "DMQ6041" not in readiness(broker)
-    own_postgres.kill()
-    peer = StompPeer(broker.stomp_port)
-    peer.send("SEND", {"destination": "/topic/orders", "persistent": "true", "receipt": "1"}, b"x")
-    while "DMQ6041" not in readiness(broker):
-        pass
-    own_postgres.start()
-    frames = peer.frames()
-    assert next(frames)[0] == "RECEIPT"
-    peer.close()
-    assert broker.stop() == 0
-
-
-def test_a_clean_stop_leaves_no_lease_to_wait_for(broker: BrokerProcess) -> None:
-    broker.start()
-    assert broker.stop() == 0
-    broker.start()
-    assert "DMQ3078" in broker.log
-    assert broker.stop() == 0
-
-
-def test_a_second_broker_on_the_same_tables_is_refused(
+def test_a_broker_alone_on_its_tables_waits_for_its_database_keeps_others_out_and_leaves_no_lease(
     tmp_path: Path, broker: BrokerProcess, own_postgres: PostgresServer
 ) -> None:
     broker.start()
@@ -167,4 +142,18 @@ def test_a_second_broker_on_the_same_tables_is_refused(
     with pytest.raises(RuntimeError, match=r"DMQ3070: the tables in the database at .* are in use by the broker of "):
         second.start()
     second.end()
+    # While the database is away nothing is confirmed, and health says why.
+    assert "DMQ6041" not in readiness(broker)
+    own_postgres.kill()
+    peer = StompPeer(broker.stomp_port)
+    peer.send("SEND", {"destination": "/topic/orders", "persistent": "true", "receipt": "1"}, b"x")
+    while "DMQ6041" not in readiness(broker):
+        pass
+    own_postgres.start()
+    assert next(peer.frames())[0] == "RECEIPT"
+    peer.close()
+    # After a clean stop nobody waits for the end of the lease.
+    assert broker.stop() == 0
+    broker.start()
+    assert "DMQ3078" in broker.log
     assert broker.stop() == 0

@@ -51,7 +51,7 @@ def received(broker: BrokerProcess) -> str:
 class PairContract:
     """Its tests ask for a fixture ``make_pair``."""
 
-    def test_a_backup_waits_and_takes_over_what_a_killed_primary_had_confirmed(self, make_pair: MakePair) -> None:
+    def test_a_backup_takes_over_makes_way_waits_and_takes_over_again(self, make_pair: MakePair) -> None:
         pair = make_pair()
         pair.start()
         assert pair.primary.health() == BrokerHealth(True, "primary", "")
@@ -65,29 +65,6 @@ class PairContract:
         pair.backup.await_ready()
         assert "with epoch 2, after primary on" in pair.backup.log
         assert received(pair.backup) == "before the kill"
-
-    def test_a_clean_stop_pauses_the_pair_until_the_primary_is_back(self, make_pair: MakePair) -> None:
-        pair = make_pair()
-        pair.start()
-        send(pair.primary, "before the stop")
-        assert pair.primary.stop() == 0
-        pair.backup.await_log("was stopped cleanly, which pauses the pair")
-        pair.primary.start()
-        assert received(pair.primary) == "before the stop"
-
-    def test_with_failover_on_shutdown_a_backup_takes_over_after_a_clean_stop(self, make_pair: MakePair) -> None:
-        pair = make_pair(primary="<failover-on-shutdown>true</failover-on-shutdown>")
-        pair.start()
-        send(pair.primary, "before the stop")
-        assert pair.primary.stop() == 0
-        pair.backup.await_ready()
-        assert received(pair.backup) == "before the stop"
-
-    def test_a_backup_makes_way_for_a_primary_and_waits_again(self, make_pair: MakePair) -> None:
-        pair = make_pair()
-        pair.start()
-        pair.primary.kill()
-        pair.backup.await_ready()
         send(pair.backup, "while the primary was away")
         process = pair.backup.pid
         pair.primary.start()
@@ -99,3 +76,17 @@ class PairContract:
         pair.primary.kill()
         pair.backup.await_ready()
         assert received(pair.backup) == "before the second kill"
+
+    def test_a_clean_stop_pauses_the_pair_or_with_failover_on_shutdown_does_not(self, make_pair: MakePair) -> None:
+        pair = make_pair()
+        pair.start()
+        send(pair.primary, "before the stop")
+        assert pair.primary.stop() == 0
+        pair.backup.await_log("was stopped cleanly, which pauses the pair")
+        pair.primary.configure(("<primary>", "<primary><failover-on-shutdown>true</failover-on-shutdown>"))
+        pair.primary.start()
+        assert received(pair.primary) == "before the stop"
+        send(pair.primary, "before the second stop")
+        assert pair.primary.stop() == 0
+        pair.backup.await_ready()
+        assert received(pair.backup) == "before the second stop"

@@ -23,7 +23,7 @@ class TestOnPostgres(PairContract):
     """HA-2."""
 
 
-@pytest.mark.parametrize("turn", range(tries(2)))
+@pytest.mark.parametrize("turn", range(tries(1)))
 def test_a_paused_primary_wakes_up_fenced_and_confirms_nothing(turn: int, make_pair: MakePair) -> None:
     pair = make_pair()
     pair.start()
