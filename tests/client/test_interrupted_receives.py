@@ -76,24 +76,23 @@ def test_a_signal_handler_that_raises_anywhere_loses_and_doubles_nothing(
 
 
 def test_a_message_whose_receive_is_interrupted_at_its_end_is_not_acknowledged(
-    connection: ClientConnection, open_session: OpenSession, name: str
+    connection: ClientConnection, open_session: OpenSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = fill(connection, name, 5)
     session = open_session()
     consumer = session.create_consumer(name)
     assert texts(consumer, 2) == sent[:2]
-    ask = session.done.ask
-    add = session.done.add
+    add = OrderedCalls.add
 
-    def interrupted(function: Callable[[], object]) -> None:
-        add(function)
+    def interrupted(calls: OrderedCalls, function: Callable[[], object]) -> None:
+        add(calls, function)
         for _ in range(3):
-            ask()
+            calls.ask()
             connection.start()  # waits for the loop, which has looked
-        session.done.add = add  # type: ignore[method-assign]
+        monkeypatch.undo()
         raise Interrupt
 
-    session.done.add = interrupted  # type: ignore[method-assign]
+    monkeypatch.setattr(OrderedCalls, "add", interrupted)
     with pytest.raises(Interrupt):
         consumer.receive(WAIT_S)
     assert texts(consumer, 3) == sent[2:]
@@ -224,27 +223,31 @@ def test_a_receive_has_a_send_go_out_that_was_interrupted(
             monkeypatch.undo()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(session.done, "ask", interrupted)
+        monkeypatch.setattr(session.calls, "ask", interrupted)
         with pytest.raises(KeyboardInterrupt):
             producer.send("sent")
         assert texts(consumer, 1) == ["sent"]
 
 
 def test_what_a_handler_commits_amid_a_receive_is_without_that_message(
-    connection: ClientConnection, open_session: OpenSession, name: str, at_signal: Any
+    connection: ClientConnection,
+    open_session: OpenSession,
+    name: str,
+    at_signal: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent = fill(connection, name, 5)
     with connection.create_session(AckMode.TRANSACTED) as session:
         consumer = session.create_consumer(name)
         assert texts(consumer, 2) == sent[:2]
-        add = session.done.add
+        add = OrderedCalls.add
 
-        def interrupted(function: Callable[[], object]) -> None:
-            add(function)
-            session.done.add = add  # type: ignore[method-assign]
+        def interrupted(calls: OrderedCalls, function: Callable[[], object]) -> None:
+            add(calls, function)
+            monkeypatch.undo()
             signal.raise_signal(signal.SIGALRM)
 
-        session.done.add = interrupted  # type: ignore[method-assign]
+        monkeypatch.setattr(OrderedCalls, "add", interrupted)
         at_signal(session.commit)
         assert texts(consumer, 1) == sent[2:3]
     with open_session() as session:

@@ -189,7 +189,7 @@ def test_so_many_are_on_their_way_then_the_next_one_waits(broker: delosmq.Broker
     )
     sender.start()
     assert thread.waits.wait(WAIT_S)
-    on_their_way = len(session.done)
+    on_their_way = len(session.calls)
     go_on.set()
     sender.join()
     session.close()
@@ -305,14 +305,14 @@ def test_an_interrupted_send_belongs_to_the_transaction_that_it_interrupted(
 ) -> None:
     with open_session(AckMode.TRANSACTED) as session:
         producer = session.create_producer(name)
-        put = session.done.put
+        put = session.calls.put
 
         def interrupted(function: Callable[[], None]) -> None:
             put(function)
-            session.done.put = put
+            session.calls.put = put
             raise KeyboardInterrupt
 
-        session.done.put = interrupted
+        session.calls.put = interrupted
         with pytest.raises(KeyboardInterrupt):
             producer.send("interrupted")
         if commits:
@@ -355,7 +355,7 @@ def test_a_branch_of_a_distributed_transaction_waits_for_each_message(broker: de
         session.xa_resource.start(branch)
         for persistent in (True, False):
             producer.send("one", persistent=persistent)
-            assert len(session.done) == 0
+            assert len(session.calls) == 0
         session.xa_resource.end(branch)
         session.xa_resource.commit(branch, one_phase=True)
         assert len([*connection.messages(name, timeout_s=0.1)]) == 2

@@ -332,9 +332,11 @@ async def test_a_prepare_whose_answer_does_not_come_tells_that_the_broker_is_gon
             await resource.start(xid)
             await (await session.create_producer(name)).send("x")
             await resource.end(xid)
+            proxy.blackhole(to_server=False)  # else the answer may overtake the end
             preparing = asyncio.ensure_future(resource.prepare(xid))
             await asyncio.sleep(0)
             proxy.cut()
+            proxy.restore()
             with pytest.raises(XaTransactionError) as caught:
                 await preparing
             assert caught.value.error_code == XAER_RMFAIL

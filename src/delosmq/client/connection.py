@@ -22,9 +22,10 @@ from delosmq.client.messages import JmsMessage, Sendable, give_to_loop
 from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
-from delosmq.client.session import ClientSession, in_listener
+from delosmq.client.session import ClientSession
 from delosmq.client.threads import loop_thread
 from delosmq.client.threads.loop_thread import LoopThread
+from delosmq.client.threads.session_calls import in_listener
 from delosmq.client.values import PropertyContent
 from delosmq.client.xa import XaSession
 from delosmq.sessions.client_errors import ClientError
@@ -148,10 +149,10 @@ class ClientConnection(Closeable):
         self._left = True
         try:
             for session in list(self._sessions):
-                session.done.ask()
+                session.calls.ask()
             self._thread.run(self._inner.close(waits=not in_listener()))
             for session in list(self._sessions):
-                session.end_listeners()
+                session.calls.end_listeners()
         finally:
             loop_thread.leave(self._thread)
 

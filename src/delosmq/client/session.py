@@ -1,44 +1,32 @@
 """Sessions, producers, consumers and browsers of the blocking client."""
 
-import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from threading import get_ident
-from typing import Any, Final, TypeVar, Unpack
+from typing import Final, Unpack
 
 from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
 from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
-from delosmq.client.errors import forked, used_by_two
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.threads.hand_over import HandOver
 from delosmq.client.threads.loop_thread import LoopThread
-from delosmq.client.threads.ordered_calls import OrderedCalls
-from delosmq.sessions.client_errors import ClientError, IllegalStateError
+from delosmq.client.threads.session_calls import LISTENER, SessionCalls, in_listener
+from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.options import AckMode
 
-T = TypeVar("T")
-
-_this_thread: Final = threading.local()
 _MOST_POSTED: Final = 256
 """Messages of a session that its loop was given and has not sent; the next one waits."""
-
-
-def in_listener() -> bool:
-    """Whether the caller is a listener: it can't wait for its own end."""
-    return getattr(_this_thread, "listens", False)
 
 
 class ClientSession(Closeable):
     """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does.
 
     Attributes:
-        caller: the thread that is at work in it, 0 for none.
+        calls: not for applications.
     """
 
     def __init__(self, thread: LoopThread, inner: AsyncSession, connection: object) -> None:
@@ -49,16 +37,13 @@ class ClientSession(Closeable):
         self._thread = thread
         self._inner = inner
         self._connection = connection
-        self._listeners: ThreadPoolExecutor | None = None
-        self.caller = 0
-        # What the application has sent, received and acknowledged.
-        self.done = OrderedCalls(thread)
+        self.calls = SessionCalls(thread)
         inner.thread_safe = self._thread_safe()
         inner.counts_callers = False  # as this does
-        inner.set_count_received(self.done.work_off)
+        inner.set_count_received(self.calls.work_off)
 
     def _thread_safe(self) -> Callable[[Callable[[], None], Callable[[], bool]], Callable[[], None]]:
-        thread, done = self._thread, self.done
+        thread, calls = self._thread, self.calls
 
         def make(function: Callable[[], None], is_usable: Callable[[], bool]) -> Callable[[], None]:
             def called() -> None:
@@ -66,49 +51,9 @@ class ClientSession(Closeable):
                     function()
 
             # Waits for the loop only where there is something to be told.
-            return lambda: done.add(called) if is_usable() else thread.call(function)
+            return lambda: calls.add(called) if is_usable() else thread.call(function)
 
         return make
-
-    def check_caller(self) -> int:
-        """Who is at work in it: 0, or this thread, of which this is a signal handler. Listeners are not counted.
-
-        Raises:
-            IllegalStateError: DMQ9081, it is another thread; DMQ9084, this is a child of its process.
-        """
-        if self._thread.forked:
-            raise forked()
-        caller = self.caller  # once: the other thread may leave meanwhile
-        if caller not in (0, get_ident()):
-            raise used_by_two("thread")
-        return caller
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine of this session returns.
-
-        Raises:
-            IllegalStateError: as `LoopThread.run`, and `check_caller`.
-        """
-        if in_listener():
-            return self.done.run(work)
-        try:
-            before = self.check_caller()
-        except IllegalStateError:
-            work.close()
-            raise
-        self.caller = get_ident()
-        try:
-            return self.done.run(work)
-        finally:
-            self.caller = before
-
-    def call(self, function: Callable[[], T]) -> T:
-        """What a function returns; as `run`."""
-
-        async def called() -> T:
-            return function()
-
-        return self.run(called())
 
     @property
     def mode(self) -> AckMode:
@@ -130,10 +75,10 @@ class ClientSession(Closeable):
 
     def create_temporary_queue(self) -> JmsDestination:
         """A queue that only this connection consumes from, and that ends with it."""
-        return self.run(self._inner.create_temporary_queue())
+        return self.calls.run_alone(self._inner.create_temporary_queue())
 
     def create_temporary_topic(self) -> JmsDestination:
-        return self.run(self._inner.create_temporary_topic())
+        return self.calls.run_alone(self._inner.create_temporary_topic())
 
     def delete_temporary(self, destination: JmsDestination) -> None:
         """Ends a temporary destination of this connection.
@@ -141,7 +86,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9018, a consumer of it is left.
         """
-        self.run(self._inner.delete_temporary(destination))
+        self.calls.run_alone(self._inner.delete_temporary(destination))
 
     # --- what it makes
 
@@ -150,7 +95,7 @@ class ClientSession(Closeable):
         Args:
             destination: of all its messages; without one, each message names its own.
         """
-        return MessageProducer(self._thread, self.run(self._inner.create_producer(destination)), self)
+        return MessageProducer(self._thread, self.calls.run_alone(self._inner.create_producer(destination)), self)
 
     def create_consumer(self, destination: Named, selector: str = "", *, no_local: bool = False) -> "MessageConsumer":
         """
@@ -158,7 +103,7 @@ class ClientSession(Closeable):
             InvalidSelectorError: DMQ9022, the broker can't read the selector.
             InvalidDestinationError: DMQ9007, a temporary destination is another connection's.
         """
-        inner = self.run(self._inner.create_consumer(destination, selector, no_local=no_local))
+        inner = self.calls.run_alone(self._inner.create_consumer(destination, selector, no_local=no_local))
         return MessageConsumer(self._thread, inner, self)
 
     def create_durable_consumer(
@@ -169,7 +114,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9004, the connection was given no client id.
         """
-        inner = self.run(self._inner.create_durable_consumer(topic, name, selector, no_local=no_local))
+        inner = self.calls.run_alone(self._inner.create_durable_consumer(topic, name, selector, no_local=no_local))
         return MessageConsumer(self._thread, inner, self)
 
     def create_shared_consumer(self, topic: Named, name: str, selector: str = "") -> "MessageConsumer":
@@ -178,7 +123,7 @@ class ClientSession(Closeable):
         Raises:
             UnsupportedOperationError: DMQ9073, which names the way that does the same.
         """
-        inner = self.run(self._inner.create_shared_consumer(topic, name, selector))
+        inner = self.calls.run_alone(self._inner.create_shared_consumer(topic, name, selector))
         return MessageConsumer(self._thread, inner, self)
 
     def create_shared_durable_consumer(self, topic: Named, name: str, selector: str = "") -> "MessageConsumer":
@@ -187,7 +132,7 @@ class ClientSession(Closeable):
 
     def create_browser(self, queue: Named, selector: str = "") -> "QueueBrowser":
         """Looks at what a queue holds, oldest first, without taking it."""
-        return QueueBrowser(self._thread, self.run(self._inner.create_browser(queue, selector)), self)
+        return QueueBrowser(self._thread, self.calls.run_alone(self._inner.create_browser(queue, selector)), self)
 
     # --- acknowledgement and transactions
 
@@ -197,7 +142,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9003, it is transacted.
         """
-        self.call(self._inner.acknowledge)
+        self.calls.call_alone(self._inner.acknowledge)
 
     def recover(self) -> None:
         """Delivers again, after the delay of the redelivery policy, what was delivered and not acknowledged.
@@ -205,7 +150,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9003, it is transacted.
         """
-        self.run(self._inner.recover())
+        self.calls.run_alone(self._inner.recover())
 
     def commit(self) -> None:
         """Makes all that was done since the last commit or rollback happen at once.
@@ -215,7 +160,7 @@ class ClientSession(Closeable):
             TransactionRolledBackError: DMQ9025, nothing of it has happened.
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
-        self.run(self._inner.commit())
+        self.calls.run_alone(self._inner.commit())
 
     def rollback(self) -> None:
         """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
@@ -223,15 +168,7 @@ class ClientSession(Closeable):
         Raises:
             IllegalStateError: DMQ9002, it is not transacted.
         """
-        self.run(self._inner.rollback())
-
-    # --- listeners
-
-    def listener_thread(self) -> ThreadPoolExecutor:
-        """The one in which this session calls its listeners."""
-        if self._listeners is None:
-            self._listeners = ThreadPoolExecutor(1, "delosmq-listener", initializer=_mark_listener)
-        return self._listeners
+        self.calls.run_alone(self._inner.rollback())
 
     def close(self) -> None:
         """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
@@ -239,17 +176,8 @@ class ClientSession(Closeable):
         if self._thread.forked:
             return
         if not self._inner.closed:
-            self.done.run(self._inner.close(waits=not in_listener()))
-        self.end_listeners()
-
-    def end_listeners(self) -> None:
-        """Ends their thread, once the last one has returned."""
-        if self._listeners is not None:
-            self._listeners.shutdown(wait=not in_listener())
-
-
-def _mark_listener() -> None:
-    _this_thread.listens = True
+            self.calls.run(self._inner.close(waits=not in_listener()))
+        self.calls.end_listeners()
 
 
 class MessageProducer(Closeable):
@@ -321,37 +249,36 @@ class MessageProducer(Closeable):
         if on_completion is None:
             return self._send(message, destination, options)
         demand_plain_function("on_completion", on_completion)
-        loop, threads = self._thread.loop, self._session.listener_thread()
+        loop, threads = self._thread.loop, self._session.calls.listener_thread()
 
         async def tell(message_id: str, error: ClientError | None) -> None:
             await loop.run_in_executor(threads, on_completion, message_id, error)
 
-        return self._session.run(self._inner.send(message, destination=destination, on_completion=tell, **options))
+        return self._session.calls.run_alone(
+            self._inner.send(message, destination=destination, on_completion=tell, **options)
+        )
 
     def _send(self, message: Sendable, destination: Named | None, options: SendOptions) -> str:
-        session = self._session
-        if in_listener():
-            return self._send_soon(message, destination, options)
-        before = session.check_caller()
-        session.caller = get_ident()
+        calls = self._session.calls
+        before = calls.enter()
         try:
             return self._send_soon(message, destination, options)
         finally:
-            session.caller = before
+            if before != LISTENER:
+                calls.caller = before
 
     def _send_soon(self, message: Sendable, destination: Named | None, options: SendOptions) -> str:
-        inner, session = self._inner, self._session
+        inner, calls = self._inner, self._session.calls
         inner.check_usable()
         prepared = inner.prepare(message, destination=destination, **options)
-        done = session.done
-        if len(done) >= _MOST_POSTED or not inner.is_postable(prepared):
-            return session.run(inner.send_prepared(prepared))
+        if len(calls) >= _MOST_POSTED or not inner.is_postable(prepared):
+            return calls.run_alone(inner.send_prepared(prepared))
         machine, post = inner.machine, partial(inner.post, prepared.command)
         number = inner.stamp_to_post(prepared)
         while number != machine.sequence:  # another one was sent meanwhile, which is to have the lower number
             number = inner.stamp_to_post(prepared)
-        done.put(post)
-        done.ask()
+        calls.put(post)
+        calls.ask()
         return prepared.made.message_id
 
     def close(self) -> None:
@@ -366,7 +293,7 @@ class MessageConsumer(Closeable):
         self._thread = thread
         self._inner = inner
         self._session = session
-        self._hand_over = HandOver(inner, session.done)
+        self._hand_over = HandOver(inner, session.calls)
 
     def __iter__(self) -> Iterator[JmsMessage]:
         while (message := self.receive()) is not None:
@@ -393,15 +320,13 @@ class MessageConsumer(Closeable):
             IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener; DMQ9083, this is a signal
                 handler amid a `receive` of this consumer.
         """
-        session = self._session
-        if in_listener():
-            return self._hand_over.receive(timeout_s)
-        before = session.check_caller()
-        session.caller = get_ident()
+        calls = self._session.calls
+        before = calls.enter()
         try:
             return self._hand_over.receive(timeout_s)
         finally:
-            session.caller = before
+            if before != LISTENER:
+                calls.caller = before
 
     def acknowledge(self) -> None:
         """All that this consumer has delivered; of a session with AckMode.CLIENT.
@@ -409,7 +334,7 @@ class MessageConsumer(Closeable):
         Raises:
             IllegalStateError: DMQ9001, DMQ9003.
         """
-        self._session.call(self._inner.acknowledge)
+        self._session.calls.call_alone(self._inner.acknowledge)
 
     def set_listener(self, listener: Callable[[JmsMessage], None] | None) -> None:
         """Has each message given to ``listener``, in a thread of the session; None takes it away.
@@ -421,21 +346,21 @@ class MessageConsumer(Closeable):
             IllegalStateError: DMQ9005, the prefetch is 0; DMQ9058, there is one already.
         """
         if listener is None:
-            self._session.run(self._inner.set_listener(None))
+            self._session.calls.run_alone(self._inner.set_listener(None))
             return
         demand_plain_function("listener", listener)
         loop = self._thread.loop
-        threads = self._session.listener_thread()
+        threads = self._session.calls.listener_thread()
 
         async def tell(message: JmsMessage) -> None:
             await loop.run_in_executor(threads, listener, message)
 
-        self._session.run(self._inner.set_listener(tell))
+        self._session.calls.run_alone(self._inner.set_listener(tell))
 
     def close(self) -> None:
         """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""
         if not self._inner.closed and not self._thread.forked:
-            self._session.done.run(self._inner.close())
+            self._session.calls.run(self._inner.close())
 
 
 class QueueBrowser:
@@ -457,7 +382,7 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[JmsMessage]:
         messages = self._inner.browse()
         try:
-            while (message := self._session.run(_next_of(messages))) is not None:
+            while (message := self._session.calls.run_alone(_next_of(messages))) is not None:
                 yield message
         finally:
             self._thread.run(messages.aclose())

@@ -26,7 +26,7 @@ class XaResource:
         Raises:
             IllegalStateError: DMQ9081, another thread is at work in the session.
         """
-        self._session.run(self._inner.start(xid, flags))
+        self._session.calls.run_alone(self._inner.start(xid, flags))
 
     def end(self, xid: Xid, flags: XaFlag = XaFlag.SUCCESS) -> None:
         """The session's part of the branch is done.
@@ -37,7 +37,7 @@ class XaResource:
         Raises:
             IllegalStateError: as `start`.
         """
-        self._session.run(self._inner.end(xid, flags))
+        self._session.calls.run_alone(self._inner.end(xid, flags))
 
     def prepare(self, xid: Xid) -> bool:
         """Whether the branch is prepared, and waits for `commit` or `rollback` for as long as it takes.
