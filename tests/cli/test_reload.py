@@ -7,6 +7,7 @@ import logging
 import re
 import signal
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -25,8 +26,10 @@ __all__ = ["instance"]
 class Peer:
     """A STOMP client that stays."""
 
-    def __init__(self, port: int, user: str, password: str) -> None:
+    def __init__(self, port: int, user: str, password: str, tls: ssl.SSLContext | None = None) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname="127.0.0.1")
         self._seen = b""
         self.login = self.ask(f"CONNECT\naccept-version:1.2\nhost:x\nlogin:{user}\npasscode:{password}\n\n")
 
