@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from delosmq.testing import TcpProxy
 from tests.chance import tries
 from tests.chaos.clients import Gone, StompPeer
 from tests.ha.pair_contract import MakePair, PairContract, pairs_in, received, send
@@ -43,3 +44,26 @@ def test_a_paused_primary_wakes_up_fenced_and_confirms_nothing(turn: int, make_p
     assert "DMQ3071" in pair.primary.log or "DMQ3050" in pair.primary.log
     assert received(pair.backup) == "before the pause"
     peer.close()
+
+
+def test_a_primary_that_is_cut_off_from_its_database_confirms_nothing_and_stops_when_it_is_back(
+    make_pair: MakePair, postgres: PostgresServer
+) -> None:
+    pair = make_pair()
+    with TcpProxy(postgres.port) as network:
+        pair.primary.configure((f"//127.0.0.1:{postgres.port}/", f"//127.0.0.1:{network.port}/"))
+        pair.start()
+        send(pair.primary, "before the cut")
+        peer = StompPeer(pair.primary.stomp_port)
+        network.blackhole()
+        for number in range(10):
+            headers = {"destination": "/queue/orders", "persistent": "true", "receipt": str(number)}
+            peer.send("SEND", headers, b"lost")
+        pair.backup.await_ready()
+        network.restore()
+        assert pair.primary.await_end() != 0
+        with pytest.raises(Gone):
+            next(peer.frames())
+        peer.close()
+    assert "DMQ3071" in pair.primary.log or "DMQ3050" in pair.primary.log
+    assert received(pair.backup) == "before the cut"
