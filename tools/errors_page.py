@@ -24,6 +24,7 @@ SECTIONS: Final = {
     "OpenWire: frames": "wire/openwire/",
     "OpenWire: commands": "sessions/openwire/server/",
     "Leases": "sessions/lease/",
+    "Staging": "sessions/staging/",
     "The Python client: what the broker says": "sessions/openwire/client/",
     "The Python client: what a program asks for": "client/",
     "Sessions of all protocols": "sessions/",

@@ -171,6 +171,8 @@ CHILDREN: list[tuple[str, str, object]] = [
 CORE: list[tuple[str, str, str, object, Wrong]] = [
     ("transaction-timeout", "5", "transaction_timeout_ms", 5, (("0", "-1"), "at least 1")),
     ("transaction-timeout-scan-period", "5", "transaction_timeout_scan_period_ms", 5, (("0",), "at least 1")),
+    ("staged-retention", "5", "staged_retention_ms", 5, (("0",), "at least 1")),
+    ("published-retention", "5", "published_retention_ms", 5, (("0",), "at least 1")),
     ("message-expiry-scan-period", "-1", "message_expiry_scan_period_ms", -1, (("0", "-2"), "-1 (never)")),
     ("address-queue-scan-period", "5", "address_queue_scan_period_ms", 5, (("0", "-2"), "-1 (never)")),
     ("persist-id-cache", "false", "persist_id_cache", False, BOOLEAN),

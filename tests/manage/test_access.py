@@ -201,7 +201,7 @@ async def test_a_flood_of_logins_is_turned_away_beyond_a_bound():
 SECRET = SecurityMatch("secret.#", {permission: frozenset() for permission in PERMISSIONS})
 OTHERS = SecurityMatch("#", {permission: frozenset({"some"}) for permission in PERMISSIONS})
 NOTHING = SecurityMatch("#", {})
-TAKES_A_NAME = {"createQueue", "createAddress", "openGroup"}
+TAKES_A_NAME = {"createQueue", "createAddress", "openGroup", "discardAllParts", "forgetApplication"}
 BODIES: dict[str, object] = {
     "updateQueue": {"ring_size": 1},
     "sendText": {"text": "x"},

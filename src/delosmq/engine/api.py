@@ -27,9 +27,8 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS, DroppedListener
 from delosmq.engine.routing.held_messages import dead_count, expired_count, held_count, is_held
 from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, ROUTED
-from delosmq.engine.transactions import xa
+from delosmq.engine.transactions import staging, xa
 from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction, TransactionError
-from delosmq.engine.transactions.xa import XaError
 
 __all__ = [
     "ACTIVE",
@@ -80,7 +79,6 @@ __all__ = [
     "Timer",
     "Transaction",
     "TransactionError",
-    "XaError",
     "choice_for",
     "consumers_of",
     "dead_count",
@@ -90,6 +88,7 @@ __all__ = [
     "inspect",
     "is_held",
     "rules_of",
+    "staging",
     "waiting_reason",
     "xa",
 ]

@@ -30,6 +30,7 @@ from delosmq.engine.routing.send import EngineProducers
 from delosmq.engine.transactions.commit_steps import CommitSteps
 from delosmq.engine.transactions.deadlocks import Deadlocks
 from delosmq.engine.transactions.rollback import RollbackSteps
+from delosmq.engine.transactions.staging import Staging
 from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.conversion import Conversions
@@ -47,6 +48,7 @@ class EngineBroker:
         consumers: subscribe, acknowledge, reject, close.
         resources: create, change and delete addresses and queues.
         transactions: begin, send, commit, roll back; branches: those of distributed transactions.
+        staging: what sinks stage and publish.
         lease_groups: open and release lease groups; leases: what their readers ask for.
         required_permissions: what a command would create.
         duplicate_ids: that addresses have seen.
@@ -114,7 +116,8 @@ class EngineBroker:
         rollback_steps = RollbackSteps(parts, acks)
         self.transactions = EngineTransactions(parts, self.producers, commit_steps, rollback_steps, deadlocks)
         self.branches = Branches(parts, self.transactions)
-        self.state = EngineState(parts.bindings, parts.log, self.leases, self.branches)
+        self.staging = Staging(parts, self.transactions, commit_steps.batch_bytes)
+        self.state = EngineState(parts.bindings, parts.log, self.leases, self.branches, self.staging)
         deletion = Deletion(parts)
         self.consumers = EngineConsumers(parts, acks, deletion, self.transactions)
         self.resources = EngineResources(parts, self.consumers, deletion, self.leases)
@@ -159,6 +162,7 @@ class EngineBroker:
             stored=stored,
             transactions=self.transactions,
             branches=self.branches,
+            staging=self.staging,
         )
         replay = EngineReplay(
             parts.bindings,

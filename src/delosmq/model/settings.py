@@ -238,6 +238,16 @@ class BrokerSettings:
         " ended by an operator and not forgotten; -1 for any number, up to 10,000 in all",
         unlimited_or_at_least(1, "any number"),
     )
+    staged_retention_ms: int = at_restart(
+        7 * 24 * 3_600_000,
+        "DelosMQ only: rows that a sink staged and never published are discarded after so long",
+        at_least(1),
+    )
+    published_retention_ms: int = at_restart(
+        30 * 24 * 3_600_000,
+        "DelosMQ only: for how long the last published batch of an application that publishes nothing more is kept",
+        at_least(1),
+    )
     cluster_user: str = at_restart(
         "ACTIVEMQ.CLUSTER.ADMIN.USER", "with whom brokers log in to each other where nothing else is said", parse_text
     )

@@ -605,6 +605,7 @@ def pass_time(life: Life, rng: Random) -> str:
 def set_clock(life: Life, rng: Random) -> str:
     """Somebody sets the wall clock of the machine; the monotonic one goes on."""
     life.times.note(life.real.queues)
+    life.knowledge.drivers.clock_set = True  # from now on orphans may seem old
     by_ms = rng.choice([0, DAYS_400_MS, -DAYS_400_MS, 60_000, -60_000])
     life.set_clock.set(by_ms)
     return f"the wall clock is set to {by_ms} ms from the other"

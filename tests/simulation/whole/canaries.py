@@ -364,6 +364,15 @@ class ForgetsPromises(Editing):
         self.keep(batch, lambda meta: meta[0] != PROMISED)
 
 
+class ForgetsWhatIsPublished(Editing):
+    """Records that parts are committed, and of which batch they are only in memory."""
+
+    def edit(self, batch: Batch) -> None:
+        for at, meta in enumerate(batch.metas):
+            if meta[0] == TRANSACTION and b'"publish"' in meta:
+                batch.metas[at] = meta.replace(b'"app":"query', b'"app":"other')
+
+
 class AcknowledgesInPart(Editing):
     """Records every other slice of what is acknowledged in slices."""
 
@@ -480,6 +489,9 @@ CANARIES: dict[str, Canary] = {
     "batch split": Canary(kind=SplitsBatches, within=50),
     "delivery count lost": Canary(kind=ForgetsCounts),
     "rollback of a branch not recorded": Canary(kind=ForgetsRollbacks, often=(*TRANSACTED, "prepare", "decide")),
+    "published batch not recorded": Canary(
+        kind=ForgetsWhatIsPublished, often=("stage", "publish", "come late"), within=20
+    ),
     "acknowledgements of a branch not recorded": Canary(
         kind=ForgetsPromises, often=(*TRANSACTED, "prepare"), within=150
     ),

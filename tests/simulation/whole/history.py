@@ -15,7 +15,7 @@ from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.process_kills import MOST_STEPS, STEPS_OF_A_START, killed_start
-from tests.simulation.whole import acts, drain, openwire, stomp
+from tests.simulation.whole import acts, drain, openwire, staging, stomp
 from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNAL, Catalogue
 from tests.simulation.whole.life import Credits, Front, Life
 from tests.simulation.whole.oracle import Knowledge
@@ -75,6 +75,14 @@ FAR = "acknowledgement in slices"
 FAR_IN_TRANSACTION = "transacted acknowledgement in slices"
 IN_TURN = "transacted sends that wait"
 SET = "setting of the clock"
+STAGED: dict[str, Act] = {
+    "stage": staging.stage,
+    "publish": staging.publish,
+    "discard": staging.discard,
+    "come late": staging.come_late,
+}
+"""Steps of histories with sinks."""
+STAGING = ("stage", "stage", "stage", BEAT, BEAT, "publish", "publish", BEAT, "discard", "come late", CRASH)
 WAITING = ("send", "return", "stomp send", "stomp return")
 SLICED: dict[str, Act] = {
     FAR: acts.acknowledge_far,
@@ -92,7 +100,7 @@ MEETING = (
     *(BEAT, BEAT, FAR, FAR_IN_TRANSACTION, "acknowledge", "return", "leave", "purge", "delete", "pause", "full disk"),
     *("roll back", "commit", "prepare", "decide", CRASH, CRASH),
 )
-ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, SET: acts.set_clock}
+ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, **STAGED, SET: acts.set_clock}
 FULL = "DMQ2685"
 """What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on. The
 store refuses nothing: who looks before he stores is never refused."""
@@ -174,6 +182,8 @@ class Tale:
         self.prepared = 0
         self.batches = 0
         self.drained = 0
+        self.staged = 0
+        self.published = 0
 
     def add(self, other: "Tale") -> None:
         """Sums up."""
@@ -197,6 +207,13 @@ def steps_of(seed: int, often: tuple[str, ...] = ()) -> list[Step]:
             at = rng.randrange(5, len(steps))
             kinds = [rng.choice(MEETING) if kind == "?" else kind for kind in rng.choice(scenes)]
             steps[at:at] = [Step(kind, rng.getrandbits(32)) for kind in kinds]
+    rng = Random(f"sinks of {seed}")
+    if not STAGED.keys().isdisjoint(often) or rng.random() < 0.3:
+        for _ in range(rng.choice([10, 30, 60])):
+            at = rng.randrange(5, len(steps))
+            kind = rng.choice(STAGING) if rng.random() < 0.97 else CRASH
+            kinds = [kind] if kind != CRASH or rng.random() < 0.3 else ["publish", CRASH]
+            steps[at:at] = [Step(one, rng.getrandbits(32)) for one in kinds]
     rng = Random(f"clock of {seed}")
     if SET in often or rng.random() < 0.3:
         for _ in range(rng.choice([1, 2, 4])):
@@ -249,6 +266,7 @@ class Run:
         self.canary = canary
         self.catalogue = catalogue_of(seed, canary.about, sliced=is_sliced(seed, canary.often))
         self.knowledge = Knowledge()
+        self.knowledge.drivers = staging.Drivers()
         self.clock = canary.clock()
         self.disk = SimDisk(Random(seed), Random(seed).choice([512, 4096]))
         self.expected: dict[int, Any] = {}
@@ -282,6 +300,8 @@ class Run:
         self.tale.delivered = knowledge.delivered
         self.tale.duplicates = knowledge.duplicates
         self.tale.prepared = len(knowledge.prepared_told)
+        self.tale.staged = knowledge.drivers.staged
+        self.tale.published = knowledge.drivers.published
         return self.tale
 
     def _step(self, index: int, step: Step) -> None:
@@ -354,6 +374,7 @@ class Run:
             life.take_back(work)
         for peer in life.peers:
             peer.take_back()
+        self.knowledge.drivers.broker_died(self.knowledge.refused)
         disk.process_crash()
         if kind >= 0.2:
             self.disk = disk.power_cut()

@@ -12,7 +12,7 @@ from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, consumers_of
 from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, NO_ROUTE, ROUTED
-from delosmq.engine.transactions.transaction import ACTIVE, Transaction
+from delosmq.engine.transactions.transaction import ACTIVE, COMMITTING, Transaction
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
@@ -208,7 +208,13 @@ class Life(World):
     @property
     def is_opaque(self) -> bool:
         """Whether what goes on in slices has been done in part."""
-        return self.opaque > 0 or len(self.broker.transactions.far) > 0
+        return self.opaque > 0 or len(self.broker.transactions.far) > 0 or self.is_staging
+
+    @property
+    def is_staging(self) -> bool:
+        """Whether parts that sinks staged are on their way into queues, or away."""
+        open_ones = self.broker.transactions.open.values()
+        return any(one.part is not None and (one.part.is_ending or one.state == COMMITTING) for one in open_ones)
 
     def snapshot(self) -> Any:
         return None if self.is_opaque else durable_state(self.broker, self.holders)

@@ -1,6 +1,7 @@
 """What the clients of a simulated broker were told, over all its lives, and what must be true because of it."""
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.origin import ORIGINAL_QUEUE
@@ -43,6 +44,7 @@ class Knowledge(Oracle):
         owners: of the queues of this life; times: what waits in them.
         by_auto: what clients got in this life that acknowledges itself by being received.
         queues: of this life.
+        drivers: of sinks.
         versions: how often a queue was made or deleted.
         promised: queues that a client knows to be there, or to be gone, over a power cut.
         copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
@@ -73,6 +75,7 @@ class Knowledge(Oracle):
         self.promised: dict[str, bool] = {}
         self.duplicates = 0
         self.delivered = 0
+        self.drivers: Any = None
 
     # -- what the engine reports ---------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from delosmq.engine.addresses.binding_codec import (
     address_state_bytes,
     branch_state_bytes,
     group_state_bytes,
+    part_state_bytes,
+    published_state_bytes,
     queue_state_bytes,
 )
 from delosmq.engine.base.slots import Slot
@@ -54,6 +56,7 @@ class Durable(NamedTuple):
     leases: dict[str, object]
     ids: dict[str, list[bytes]]
     branches: dict[str, object]
+    staged: dict[str, object]
 
 
 def find_all(broker: EngineBroker, holders: Holders) -> Iterator[Found]:
@@ -150,6 +153,12 @@ def check_shares(broker: EngineBroker) -> None:
     makers += [(xid, outcome.made_by) for xid, outcome in broker.branches.heuristics.items()]
     for xid, user in makers:
         _add(shares, user, 0, branch_state_bytes(xid, user), branches=1)
+    for transaction in broker.staging.parts.values():
+        part = transaction.part
+        assert part is not None
+        _add(shares, part.made_by, 0, part_state_bytes(part.application, part.uuid, part.made_by))
+    for last in broker.staging.published.values():
+        _add(shares, last.made_by, 0, published_state_bytes(last.application, last.made_by))
     limits = broker.client_limits
     said = {
         user: [share.count, share.state_bytes, share.filter_characters, share.branches]
@@ -229,6 +238,7 @@ def durable_state(broker: EngineBroker, holders: Holders) -> Durable:
         },
         _ids(broker),
         _branches(broker),
+        _staged(broker),
     )
 
 
@@ -267,6 +277,18 @@ def _branches(broker: EngineBroker) -> dict[str, object]:
     return found
 
 
+def _staged(broker: EngineBroker) -> dict[str, object]:
+    found: dict[str, object] = {
+        f"published {name}": (last.batch, last.made_by) for name, last in broker.staging.published.items()
+    }
+    for uuid, transaction in broker.staging.parts.items():
+        part = transaction.part
+        if transaction.state == PREPARED and part is not None:
+            numbers = [number_of(planned.message.body) for planned in transaction.planned if planned.message.durable]
+            found[uuid] = (part.application, part.batch, part.rows, part.made_by, sorted(numbers))
+    return found
+
+
 def check_same(replayed: Durable, live: Durable, *, where: str, clock: SetClock, lagging: bool) -> None:
     """Replay gives the live state. A time that has come is no longer a difference; ``lagging`` forgives counts and
     delays, which are not recorded while the disk is full (docs/decisions/0027)."""
@@ -289,6 +311,7 @@ def check_same(replayed: Durable, live: Durable, *, where: str, clock: SetClock,
     assert replayed.leases == live.leases, f"{where}: leases {replayed.leases} instead of {live.leases}"
     assert replayed.ids == live.ids, f"{where}: duplicate ids {_difference(replayed.ids, live.ids)}"
     assert replayed.branches == live.branches, f"{where}: branches {replayed.branches} instead of {live.branches}"
+    assert replayed.staged == live.staged, f"{where}: staged {_difference(replayed.staged, live.staged)}"
 
 
 def _due(due_at_ms: int, name: str, row: Row, clock: SetClock) -> int:

@@ -18,6 +18,10 @@ GROUP_BYTES: Final = 256
 """Likewise for a lease group."""
 BRANCH_BYTES: Final = 96
 """Likewise for a branch."""
+STAGED_BYTES: Final = 192
+"""Likewise for a staged part."""
+PUBLISHED_BYTES: Final = 96
+"""Likewise for the last published batch of an application."""
 LONGEST_RUN_BYTES: Final = 12 * 200 + 2
 """What the run of a lease group takes as JSON: requests allow 200 characters. Each group counts as if its run had them,
 as another run may take it over at any time."""
@@ -118,6 +122,16 @@ def group_state_bytes(name: str, run: str, made_by: str) -> int:
 def branch_state_bytes(xid: bytes, made_by: str) -> int:
     """What a branch takes in a state block: prepared, or, with its xid written twice, ended by an operator."""
     return BRANCH_BYTES + 4 * len(xid) + _maker_bytes(made_by)
+
+
+def part_state_bytes(application: str, uuid: str, made_by: str) -> int:
+    """What a staged part takes in a state block."""
+    return STAGED_BYTES + len(json.dumps(application)) + len(json.dumps(uuid)) + _maker_bytes(made_by)
+
+
+def published_state_bytes(application: str, made_by: str) -> int:
+    """What the last published batch of an application takes in a state block."""
+    return PUBLISHED_BYTES + len(json.dumps(application)) + _maker_bytes(made_by)
 
 
 def _maker_bytes(made_by: str) -> int:

@@ -123,6 +123,15 @@ class DestinationChecks:
         limits.check(user, f"branch {xid.hex()}", count=0, size_bytes=size)
         self._check_state(size, user)
 
+    def check_staged(self, what: str, size_bytes: int, user: str) -> None:
+        """Whether a sink may stage a part, or publish for an application that has not published before.
+
+        Raises:
+            LimitError: what the clients of this user have made takes as much as it may, or all do.
+        """
+        self._destinations.client_limits.check(user, what, count=0, size_bytes=size_bytes)
+        self._check_state(size_bytes, user)
+
     def _growth(
         self, name: str, routing_types: set[int], *, auto_created: bool, owner: str = "", user: str = ""
     ) -> int:

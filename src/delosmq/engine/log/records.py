@@ -21,6 +21,7 @@ are not part of the meta: the store keeps them beside it.
     DISCARDED kind ver 0      | transaction u64 | count u32 | index u64 * count
               (messages of a transaction that come to nothing)
     TRANSACTION kind ver | JSON {"op": "prepare"|"commit"|"rollback"|"forget", ...}
+              (version 2: {"op": "prepare"|"publish"|"forget published", "app", ...}, of what sinks stage)
 
 Versions 2 and 3 of STORED have more, each by its flag and in this order, behind the annotations:
 
@@ -63,6 +64,11 @@ STORED_VERSION: Final = 2
 """Of STORED records with a section by flag; the others stay version 1."""
 DELAY_VERSION: Final = 3
 """Of those with DELAY, which a release that knows version 2 alone would overlook."""
+
+STAGING_VERSION: Final = 2
+"""Of TRANSACTION records about what sinks stage and publish, which other releases must not overlook."""
+NEWEST: Final = {STORED: DELAY_VERSION, TRANSACTION: STAGING_VERSION}
+"""By kind; the others have version 1 alone."""
 
 DURABLE_FLAG: Final = 1
 """Sent as durable; a message without it is stored because a lease holds it."""
@@ -287,13 +293,13 @@ def decode_ids(meta: bytes) -> int:
     return int(reserved_below)
 
 
-def encode_json(kind: int, value: dict[str, object]) -> bytes:
-    """A BINDING or LEASE record; rare, so JSON."""
-    return bytes((kind, VERSION)) + json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+def encode_json(kind: int, value: dict[str, object], version: int = VERSION) -> bytes:
+    """A BINDING, LEASE or TRANSACTION record; rare, so JSON."""
+    return bytes((kind, version)) + json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
 
 
 def decode_json(meta: bytes) -> dict[str, object]:
-    """Reads a BINDING or LEASE record back."""
+    """Reads such a record back."""
     value: dict[str, object] = json.loads(meta[2:])
     return value
 
@@ -353,8 +359,8 @@ def check_version(meta: bytes) -> int:
     Raises:
         StorageError: the record was written by a newer DelosMQ.
     """
-    if meta[1] > VERSION and (meta[0] != STORED or meta[1] > DELAY_VERSION):
-        newest = DELAY_VERSION if meta[0] == STORED else VERSION
+    if meta[1] > VERSION and meta[1] > NEWEST.get(meta[0], VERSION):
+        newest = NEWEST.get(meta[0], VERSION)
         raise StorageError(
             "DMQ2301",
             f"the journal holds a record of kind {meta[0]} version {meta[1]}, this DelosMQ reads that kind up to"

@@ -43,7 +43,9 @@ from delosmq.engine.recovery.replay_leases import Json, LeaseReplay, json_int, j
 from delosmq.engine.recovery.replay_transactions import TransactionReplay
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.held_messages import DEAD, EXPIRED
-from delosmq.engine.transactions.transaction import Transaction
+from delosmq.engine.transactions.commit_steps import prepared_as_json
+from delosmq.engine.transactions.staging import Staging
+from delosmq.engine.transactions.transaction import PREPARED
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Position, QueueId, Sequence
@@ -55,11 +57,12 @@ PURGED_PER_BATCH: Final = 200
 class EngineState(StateSource):
     """Writes what must outlive the segments in which it was recorded: bindings, ids, leases, prepared branches."""
 
-    def __init__(self, bindings: Bindings, log: Log, leases: Leases, branches: Branches) -> None:
+    def __init__(self, bindings: Bindings, log: Log, leases: Leases, branches: Branches, staging: Staging) -> None:
         self._bindings = bindings
         self._log = log
         self._leases = leases
         self._branches = branches
+        self._staging = staging
 
     def state(self) -> bytes:
         value: Json = {
@@ -68,24 +71,24 @@ class EngineState(StateSource):
             "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
             "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
             "groups": [_group_as_json(group) for group in self._leases.groups.values()],
-            "prepared": [_branch_as_json(branch) for branch in self._branches.prepared()],
+            "prepared": [prepared_as_json(branch) for branch in self._branches.prepared()],
             "heuristics": {xid.hex(): outcome.committed for xid, outcome in self._branches.heuristics.items()},
         }
         makers = {xid.hex(): o.made_by for xid, o in self._branches.heuristics.items() if o.made_by}
         if makers:
             value["heuristics_made_by"] = makers
+        staged = [one for one in self._staging.parts.values() if one.state == PREPARED]
+        if staged:
+            value["staged"] = [prepared_as_json(one) for one in staged]
+        if self._staging.published:
+            value["published"] = [
+                [last.application, last.batch, last.at_ms, last.made_by] for last in self._staging.published.values()
+            ]
         filling = self._bindings.history_fills.progress
         if filling:
             value["filling"] = {str(queue_id): progress[0] for queue_id, progress in filling.items()}
             value["filling_through"] = {str(queue_id): list(progress[1:]) for queue_id, progress in filling.items()}
         return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _branch_as_json(branch: Transaction) -> Json:
-    value: Json = {"tx": branch.id, "xid": (branch.xid or b"").hex(), "at": branch.prepared_ms}
-    if branch.made_by:
-        value["made_by"] = branch.made_by
-    return value
 
 
 def _group_as_json(group: LeaseGroup) -> Json:
@@ -169,6 +172,11 @@ class EngineReplay(Replay):
             self._leases.replay_group(json_object(item))
         for item in json_list(value.get("prepared", [])):
             self._transactions.replay_prepared(json_object(item))
+        for item in json_list(value.get("staged", [])):
+            self._transactions.replay_prepared(json_object(item))
+        for item in json_list(value.get("published", [])):
+            application, batch, at_ms, made_by = json_list(item)
+            self._transactions.replay_published(str(application), json_int(batch), json_int(at_ms), str(made_by))
         makers = json_object(value.get("heuristics_made_by", {}))
         for xid, committed in json_object(value.get("heuristics", {})).items():
             self._transactions.replay_heuristic(xid, committed=committed is True, made_by=str(makers.get(xid, "")))
@@ -226,10 +234,14 @@ class EngineReplay(Replay):
     def _replay_transaction(self, value: Json, is_news: bool) -> None:
         if is_news:
             self._transactions.replay_change(value)
-        if value["op"] != "commit":
-            return
-        transaction = json_int(value["tx"])
-        first = json_int(value["first"])
+        if value["op"] == "commit":
+            self._replay_commit(json_int(value["tx"]), json_int(value["first"]))
+        elif value["op"] == "publish":
+            for part in json_list(value["parts"]):
+                transaction, first = json_list(part)
+                self._replay_commit(json_int(transaction), json_int(first))
+
+    def _replay_commit(self, transaction: int, first: int) -> None:
         for index, sent in self._transactions.committed_sends(transaction).items():
             record = self._stored.decode(sent.meta, sent.home)
             message = record.message

@@ -29,7 +29,8 @@ from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import DELETED, Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.transactions.transaction import PREPARED, Promised, Transaction
+from delosmq.engine.transactions.staging import Staging
+from delosmq.engine.transactions.transaction import PREPARED, Promised, StagedPart, Transaction
 from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.ids import QueueId
@@ -56,10 +57,11 @@ class PromisedRecord:
 
 
 class _Prepared:
-    def __init__(self, xid: bytes, at_ms: int, made_by: str) -> None:
+    def __init__(self, xid: bytes | None, at_ms: int, made_by: str, part: StagedPart | None) -> None:
         self.xid = xid
         self.at_ms = at_ms
         self.made_by = made_by
+        self.part = part
 
 
 class TransactionReplay:
@@ -74,6 +76,7 @@ class TransactionReplay:
         stored: StoredMessages,
         transactions: EngineTransactions,
         branches: Branches,
+        staging: Staging,
     ) -> None:
         self._stored = stored
         self._bindings = bindings
@@ -81,6 +84,7 @@ class TransactionReplay:
         self._duplicates = duplicates
         self._transactions = transactions
         self._branches = branches
+        self._staging = staging
         # By transaction; messages by their place in it.
         self._sent: dict[int, dict[int, SentRecord]] = {}
         self._promised: dict[int, list[PromisedRecord]] = {}
@@ -93,10 +97,21 @@ class TransactionReplay:
     # -- records -------------------------------------------------------------------------------------------------
 
     def replay_prepared(self, value: dict[str, object]) -> None:
-        """A branch that a state block or record knows as prepared."""
-        self._prepared[int(str(value["tx"]))] = _Prepared(
-            bytes.fromhex(str(value["xid"])), int(str(value["at"])), maker_from_json(value)
-        )
+        """A branch, or a staged part, that a state block or record knows as prepared."""
+        made_by = maker_from_json(value)
+        part: StagedPart | None = None
+        xid: bytes | None = None
+        if "uuid" in value:
+            part = StagedPart(str(value["app"]), int(str(value["batch"])), str(value["uuid"]), made_by)
+            part.rows = int(str(value["rows"]))
+            part.is_staged = True
+        else:
+            xid = bytes.fromhex(str(value["xid"]))
+        self._prepared[int(str(value["tx"]))] = _Prepared(xid, int(str(value["at"])), made_by, part)
+
+    def replay_published(self, application: str, batch: int, at_ms: int, made_by: str) -> None:
+        """The last batch that an application published."""
+        self._staging.note_published(application, batch, at_ms, made_by)
 
     def replay_heuristic(self, xid: str, *, committed: bool, made_by: str) -> None:
         """A branch that an operator ended."""
@@ -141,6 +156,15 @@ class TransactionReplay:
         if op == "forget":
             self._branches.drop_heuristic(bytes.fromhex(str(value["xid"])))
             return
+        if op == "forget published":
+            self._staging.forget(str(value["app"]))
+            return
+        if op == "publish":
+            for transaction, _ in _pairs(value["parts"]):
+                self._prepared.pop(transaction, None)
+            batch, at_ms = int(str(value["batch"])), int(str(value["at"]))
+            self.replay_published(str(value["app"]), batch, at_ms, maker_from_json(value))
+            return
         prepared = self._prepared.pop(int(str(value["tx"])), None)
         if "heuristic" in value:
             made_by = "" if prepared is None else prepared.made_by
@@ -172,6 +196,7 @@ class TransactionReplay:
         for transaction_id, prepared in self._prepared.items():
             transaction = Transaction(transaction_id, "", prepared.xid)
             transaction.made_by = prepared.made_by
+            transaction.part = prepared.part
             transaction.state = PREPARED
             transaction.recorded = True
             transaction.began_ms = prepared.at_ms
@@ -181,6 +206,8 @@ class TransactionReplay:
             for known in self._coming.pop(transaction_id, {}).values():
                 self._restore_id(transaction, known)
             self._transactions.adopt(transaction)
+            if transaction.part is not None:
+                self._staging.adopt(transaction)
         for number in sorted(self._known):
             self._duplicates.restore(self._known[number])
         self._known = {}
@@ -201,6 +228,7 @@ class TransactionReplay:
                 transaction.queues[queue.id] = queue
             message.recorded_references = len(queues)
             self._memory.charge(address.account, message)
+            transaction.count_charge(message)
             planned = RoutedMessage(message, address, queues)
             planned.original_place = record.original
             transaction.planned.append(planned)
@@ -262,6 +290,11 @@ class TransactionReplay:
         self._promised = {}
         self._coming = {}
         self._duplicates.trim()
+
+
+def _pairs(value: object) -> list[tuple[int, int]]:
+    assert isinstance(value, list)
+    return [(int(transaction), int(first)) for transaction, first in value]
 
 
 def _duplicate_id(record: DuplicateRecord, home: Home) -> DuplicateId:

@@ -106,6 +106,12 @@ class Commit:
             return
         commit_steps.record_commit(transaction, self._heuristic)
         yield NEXT_TICK
+        yield from self.follow()
+
+    def follow(self) -> Iterator[int]:
+        """What follows the moment."""
+        transaction = self.transaction
+        commit_steps = self._commit_steps
         while not commit_steps.is_turn(transaction):
             yield OTHERS_FIRST
         at = commit_steps.link(transaction, 0)

@@ -11,7 +11,9 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.batch_limits import NO_ROOM, WAITS
 from delosmq.engine.log.records import (
     ACKNOWLEDGED,
+    STAGING_VERSION,
     TRANSACTION,
+    VERSION,
     encode_json,
     encode_promised,
     encode_sent,
@@ -36,7 +38,7 @@ from delosmq.engine.transactions.transaction import (
     id_cost,
 )
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.model.ids import MessageId, Sequence
+from delosmq.model.ids import MessageId, Position, Sequence
 from delosmq.model.message import Home
 
 SMALL_OPERATIONS: Final = 200
@@ -267,29 +269,25 @@ class CommitSteps:
 
     def record_prepared(self, transaction: Transaction, prepared_ms: int) -> None:
         """From now on the transaction survives everything but its coordinator's decision."""
-        xid = transaction.xid or b""
-        value: dict[str, object] = {"op": "prepare", "tx": transaction.id, "xid": xid.hex(), "at": prepared_ms}
-        if transaction.made_by:
-            value["made_by"] = transaction.made_by
-        self._log.record(encode_json(TRANSACTION, value))
         before = transaction.state
         # First the state, then the record: the store may ask for the whole state as it takes the batch.
         transaction.prepared_ms = prepared_ms
         transaction.state = PREPARED
         try:
+            version = VERSION if transaction.part is None else STAGING_VERSION
+            self._log.record(encode_json(TRANSACTION, {"op": "prepare", **prepared_as_json(transaction)}, version))
             self._log.close()
         except StorageError:
             transaction.prepared_ms = 0
             transaction.state = before
             raise
         transaction.recorded = True
-        self._events.transaction_prepared(transaction.id, xid)
+        if transaction.part is None:
+            self._events.transaction_prepared(transaction.id, transaction.xid or b"")
 
     def record_commit(self, transaction: Transaction, heuristic: bool) -> None:
         """The moment at which everything happens, whatever comes after."""
-        transaction.state = COMMITTING
-        count = transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
-        transaction.first_sequence = self._log.take_ids(count)
+        self._number(transaction)
         if transaction.recorded:
             value: dict[str, object] = {"op": "commit", "tx": transaction.id, "first": transaction.first_sequence}
             if heuristic and transaction.xid is not None:
@@ -297,7 +295,27 @@ class CommitSteps:
             self._log.record(encode_json(TRANSACTION, value))
             # As long as a message that it brought to life, or ended, is on the disk, this record must be too.
             self._log.batch().targets.extend(transaction.segments.values())
-        transaction.position = self._log.close()
+        self._enter(transaction, self._log.close())
+
+    def record_publication(self, value: dict[str, object], transactions: list[Transaction]) -> None:
+        """The same moment for several prepared ones at once, in this order; ``value`` says what else happens then."""
+        for transaction in transactions:
+            self._number(transaction)
+        firsts = [[transaction.id, transaction.first_sequence] for transaction in transactions]
+        self._log.record(encode_json(TRANSACTION, {"op": "publish", "parts": firsts, **value}, STAGING_VERSION))
+        for transaction in transactions:
+            self._log.batch().targets.extend(transaction.segments.values())
+        position = self._log.close()
+        for transaction in transactions:
+            self._enter(transaction, position)
+
+    def _number(self, transaction: Transaction) -> None:
+        transaction.state = COMMITTING
+        count = transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
+        transaction.first_sequence = self._log.take_ids(count)
+
+    def _enter(self, transaction: Transaction, position: Position) -> None:
+        transaction.position = position
         for address, ids in transaction.ids.items():
             self._duplicates.of(address).coming.append(ids)
         self._linking.append(transaction)
@@ -373,6 +391,19 @@ class CommitSteps:
         if not transaction.internal:
             self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
         free_in_slices(transaction, self._jobs)
+
+
+def prepared_as_json(transaction: Transaction) -> dict[str, object]:
+    """A prepared transaction in its record and in the state block."""
+    value: dict[str, object] = {"tx": transaction.id, "at": transaction.prepared_ms}
+    part = transaction.part
+    if part is None:
+        value["xid"] = (transaction.xid or b"").hex()
+    else:
+        value |= {"app": part.application, "batch": part.batch, "uuid": part.uuid, "rows": part.rows}
+    if transaction.made_by:
+        value["made_by"] = transaction.made_by
+    return value
 
 
 def duplicate_error(address: str) -> TransactionError:

@@ -15,7 +15,7 @@ from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.base.jobs import NEXT_TICK, Jobs, PhasedJob
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.routing.blocked_producers import BlockedProducers
-from delosmq.engine.transactions.transaction import Transaction, WaitRefusal
+from delosmq.engine.transactions.transaction import EndlessWaitError, Transaction, WaitRefusal
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
 
@@ -234,7 +234,7 @@ class _Search:
 
 def _refusal(transaction: Transaction, address: str, count: int) -> LimitError:
     own = transaction.charged.get(address)
-    return LimitError(
+    return EndlessWaitError(
         "DMQ2650",
         f"transaction {transaction.id} would wait for ever: address '{address}', of which it holds"
         f" {0 if own is None else own.used_bytes} bytes, is filled by {count} open transactions that wait for"

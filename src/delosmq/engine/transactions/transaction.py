@@ -50,6 +50,10 @@ class TransactionError(BrokerError):
         self.condition = condition
 
 
+class EndlessWaitError(LimitError):
+    """A transaction would wait for room that only its own end, or that of others that wait, would make."""
+
+
 class Sent:
     """A message that a transaction sends."""
 
@@ -66,6 +70,30 @@ class Promised:
         self.queue = queue
         self.consumer = consumer
         self.slot = slot
+
+
+class StagedPart:
+    """Rows that one task of a sink staged: invisible until their batch is published.
+
+    Attributes:
+        application: whose batches are numbered; batch: the number.
+        uuid: of the part, chosen by the task.
+        made_by: the user who staged it.
+        rows: how many messages were sent.
+        is_staged: all of it survives a crash, and it may be published.
+        is_ending: it was published or discarded, and what is left of that goes on in slices.
+        state_bytes: what it takes in a state block.
+    """
+
+    def __init__(self, application: str, batch: int, uuid: str, made_by: str) -> None:
+        self.application = application
+        self.batch = batch
+        self.uuid = uuid
+        self.made_by = made_by
+        self.rows: int = 0
+        self.is_staged: bool = False
+        self.is_ending: bool = False
+        self.state_bytes: int = 0
 
 
 class Transaction:
@@ -88,6 +116,7 @@ class Transaction:
         indexes: places of ``planned`` in the order of the commit; empty when it is that of the list.
         segments: one home in each segment that holds a record of it, or a message it acknowledges.
         recorded: whether the store knows of it.
+        part: what a sink staged in it, None for all others; it has no xid then.
         keeps_delivered: whatever rolls it back, what it acknowledged stays in delivery: its client delivers that again
             by itself.
         bulk_ack_count: cumulative acknowledgements that go on in slices; it does not end before them.
@@ -120,6 +149,7 @@ class Transaction:
         self.queues: dict[int, Queue] = {}
         self.segments: dict[int, Home] = {}
         self.recorded: bool = False
+        self.part: StagedPart | None = None
         self.keeps_delivered: bool = False
         self.bulk_ack_count: int = 0
         self.internal: bool = False
@@ -142,15 +172,19 @@ class Transaction:
         """One more message to send."""
         self.sends.append(Sent(message, queue_name, routing))
         self.size_bytes += message.encoded_size_bytes
+        self.count_charge(message)
+        if message.duplicate_id:
+            self.ids.setdefault(message.address, set()).add(message.duplicate_id)
+            self.duplicate_ids.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
+
+    def count_charge(self, message: Message) -> None:
+        """One of its messages takes room of its address."""
         account = self.charged.get(message.address)
         if account is None:
             account = Account()
             self.charged[message.address] = account
         account.used_bytes += message.charge_bytes
         account.used_messages += 1
-        if message.duplicate_id:
-            self.ids.setdefault(message.address, set()).add(message.duplicate_id)
-            self.duplicate_ids.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
 
 
 class WaitRefusal:

@@ -21,7 +21,9 @@ from delosmq.engine.transactions.transaction import (
     PREPARED,
     PREPARING,
     ROLLBACK_ONLY,
+    EndlessWaitError,
     Promised,
+    StagedPart,
     Transaction,
     TransactionError,
 )
@@ -94,6 +96,12 @@ class EngineTransactions:
         """
         self._bindings.checks.check_branch(xid, user)
         return self._open(owner, xid, user)
+
+    def begin_part(self, part: StagedPart) -> Transaction:
+        """Opens the transaction of a part that a sink stages; it counts to no owner."""
+        transaction = self._open("", None, part.made_by)
+        transaction.part = part
+        return transaction
 
     def _open(self, owner: str, xid: bytes | None, user: str) -> Transaction:
         transaction = Transaction(int(self._log.next_id()), owner, xid)
@@ -174,7 +182,7 @@ class EngineTransactions:
         own = transaction.charged.get(name)
         address = self._bindings.addresses.get(name)
         if own is not None and address is not None and own.reaches(address.account):
-            raise LimitError(
+            raise EndlessWaitError(
                 "DMQ2664",
                 f"transaction {transaction.id} fills address '{name}' by itself ({own.used_messages} messages,"
                 f" {own.used_bytes} bytes), waiting would not end; commit smaller ones, or raise max-size-bytes",
@@ -302,6 +310,21 @@ class EngineTransactions:
         phases = self._ended_by(work, work.decide())
         next(phases)  # the moment, at once
         return self._run(work, phases, waiter, small)
+
+    def publish(self, value: dict[str, object], transactions: list[Transaction]) -> None:
+        """Commits prepared parts as one; at once, though their messages enter the queues in slices.
+
+        Args:
+            value: what else the record says.
+        """
+        self._commit_steps.record_publication(value, transactions)
+        self._jobs.add_phases(self._follow_publication(transactions))
+
+    def _follow_publication(self, transactions: list[Transaction]) -> Iterator[int]:
+        for transaction in transactions:
+            yield from Commit(self._commit_steps, transaction).follow()
+            self._remove(transaction)
+            yield NEXT_TICK
 
     def _run(self, work: Commit, phases: Iterator[int], waiter: JobWaiter | None, small: bool) -> bool:
         if small:

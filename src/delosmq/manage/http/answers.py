@@ -8,6 +8,7 @@ from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.routers import RouterStatus
 from delosmq.manage.control.transactions import HeuristicStatus, TransactionStatus
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent
+from delosmq.sessions.staging.session import ApplicationInfo, PartInfo
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,62 @@ class Released:
     """How many messages went back."""
 
     released: int
+
+
+@dataclass(frozen=True)
+class PartStaged:
+    """A part is durable.
+
+    Attributes:
+        rows: how many messages it has; duplicates: left out, as their duplicate id was known; dropped: by a full
+            address whose policy says so.
+        published: its batch was published before, and nothing was staged.
+    """
+
+    part: str
+    rows: int
+    duplicates: int
+    dropped: int
+    published: bool
+
+
+@dataclass(frozen=True)
+class BatchPublished:
+    """A batch is published; ``already``: it was before, which is success."""
+
+    batch: int
+    already: bool
+
+
+@dataclass(frozen=True)
+class DiscardedParts:
+    """How many parts were discarded."""
+
+    discarded: int
+
+
+@dataclass(frozen=True)
+class StagedParts:
+    """Parts by name. ``next``: ask for what is after it, "" when that was all."""
+
+    parts: list[PartInfo]
+    next: str
+
+
+@dataclass(frozen=True)
+class StagedApplications:
+    """Applications by name, likewise."""
+
+    applications: list[ApplicationInfo]
+    next: str
+
+
+@dataclass(frozen=True)
+class ForgottenApplication:
+    """``forgotten``: it had published before."""
+
+    application: str
+    forgotten: bool
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from delosmq.manage.http.calls.handlers import CallParts
 from delosmq.manage.http.calls.leases import LeaseCalls
 from delosmq.manage.http.calls.queues import QueueCalls
 from delosmq.manage.http.calls.routers import RouterCalls
+from delosmq.manage.http.calls.staging import StagingCalls
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.operations import (
@@ -105,6 +106,7 @@ class HttpApi:
                 parts, ExplainControl(broker, queues, conversions), ExplainAddressControl(broker, addresses, access)
             ),
             LeaseCalls(parts, access, self.drain),
+            StagingCalls(parts, access, self.drain),
             BrokerCalls(parts, control, addresses),
             TransactionCalls(parts, TransactionControl(broker, access)),
             RouterCalls(parts, router_control),

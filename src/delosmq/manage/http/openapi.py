@@ -80,6 +80,9 @@ def _describe(operation: Operation, schemas: _Schemas, problem: dict[str, Any]) 
         reference = schemas.reference(operation.wanted, "validation")
         needed = not getattr(operation.wanted, "may_be_left_out", False)
         described["requestBody"] = {"required": needed, "content": {JSON_TYPE: {"schema": reference}}}
+    if operation.takes:
+        binary = {"type": "string", "format": "binary"}
+        described["requestBody"] = {"required": True, "content": {operation.takes: {"schema": binary}}}
     return described
 
 

@@ -84,6 +84,7 @@ class Operation:
         answer: type of the answer, for the documentation; None for what is not JSON.
         wanted: of the request's body or query.
         media_type: of a success.
+        takes: media type of a body that the handler reads itself; "" for none.
     """
 
     method: str
@@ -97,6 +98,7 @@ class Operation:
     status: int
     media_type: str
     needs_login: bool
+    takes: str
 
     @property
     def has_body(self) -> bool:
@@ -106,7 +108,7 @@ class Operation:
     @property
     def is_audited(self) -> bool:
         """Whether the log says who did it: each change but those that readers make all the time."""
-        return self.method != "GET" and not self.path.startswith(_READERS)
+        return self.method != "GET" and not self.path.startswith((_READERS, _SINKS))
 
 
 _DECLARED: Final[dict[object, Operation]] = {}
@@ -122,6 +124,7 @@ def operation(
     status: int = 200,
     media_type: str = JSON_TYPE,
     needs_login: bool = True,
+    takes: str = "",
 ) -> Callable[[H], H]:
     """Declares the call that the method below serves. Its docstring is the summary, its annotations say what it wants
     and answers."""
@@ -142,6 +145,7 @@ def operation(
             status=status,
             media_type=media_type,
             needs_login=needs_login,
+            takes=takes,
         )
         return handler
 
@@ -156,6 +160,7 @@ def operations_of(calls: object) -> Iterator[Operation]:
 
 
 _READERS: Final = f"{BASE}/leases/"
+_SINKS: Final = f"{BASE}/staging/{{application}}/{{batch}}/"
 _AUDITED_CHARACTERS: Final = 500
 
 ANONYMOUS: Final = Login("", frozenset())

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.api import LEASE_LOST, LeaseError, TransactionError, XaError
+from delosmq.engine.api import LEASE_LOST, LeaseError, TransactionError, staging, xa
 from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
     XAER_NOTA,
@@ -104,10 +104,20 @@ def problem_of(error: BrokerError) -> ProblemError:
     return ProblemError(status, error.code, condition, error.message)
 
 
+_STAGING: Final = {
+    staging.PART_LOST: 404,
+    staging.PART_BUSY: 409,
+    staging.NOT_YOURS: 403,
+    staging.NO_ROOM_NOW: 503,
+}
+
+
 def _status_of(error: BrokerError) -> tuple[int, str]:
     if isinstance(error, LeaseError):
         return (404 if error.condition == LEASE_LOST else 409), error.condition
-    if isinstance(error, XaError):
+    if isinstance(error, staging.StagingError):
+        return _STAGING[error.condition], error.condition
+    if isinstance(error, xa.XaError):
         return (404, "NOT_FOUND") if error.xa_code == XAER_NOTA else (409, "WRONG_STATE")
     if isinstance(error, TransactionError):
         return 409, "WRONG_STATE"

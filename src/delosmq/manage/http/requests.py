@@ -12,6 +12,7 @@ MAX_WAIT_MS: Final = 30_000
 """The longest poll; proxies in between commonly cut after 60 s."""
 MAX_ROWS: Final = 1_000_000
 MAX_BYTES: Final = 1 << 30
+MOST_TIME_TO_LIVE_MS: Final = 100 * 365 * 24 * 3_600_000
 LARGEST_INT: Final = (1 << 63) - 1
 
 Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
@@ -207,6 +208,31 @@ class DescribeLeases(QueryFields):
 
     after: Annotated[LeaseNumber, Field(alias="from")] = 0
     upto: Annotated[LeaseNumber, Field(alias="to")] = LARGEST_INT
+
+
+class StagePart(QueryFields):
+    """Where rows go that do not say it, and how: ``address``, ``routing_type``, ``durable``, ``priority``,
+    ``time_to_live_ms`` (0 for ever). ``wait_ms``: for room, while an address is full."""
+
+    address: Annotated[str, Field(max_length=1024)] = ""
+    routing_type: Literal["", "ANYCAST", "MULTICAST"] = ""
+    durable: bool = True
+    priority: Annotated[int, Field(ge=0, le=HIGHEST_PRIORITY)] = DEFAULT_PRIORITY
+    time_to_live_ms: Annotated[int, Field(ge=0, le=MOST_TIME_TO_LIVE_MS)] = 0
+    wait_ms: Annotated[int, Field(ge=0, le=MAX_WAIT_MS)] = 20_000
+
+
+class NamedParts(JsonBody):
+    """Parts of a batch, in the order in which their rows are to be published."""
+
+    parts: Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=10_000)]
+
+
+class ListStaged(QueryFields):
+    """A page by name: what comes after ``after``, at most ``limit``."""
+
+    after: Annotated[str, Field(max_length=1024)] = ""
+    limit: Annotated[int, Field(ge=1, le=MOST_PER_PAGE)] = USUAL_PER_PAGE
 
 
 class RowsWanted(QueryFields):

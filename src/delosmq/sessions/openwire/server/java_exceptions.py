@@ -7,7 +7,7 @@ the text. The codes of DelosMQ stay in the text.
 from collections.abc import Callable
 from typing import Final, ParamSpec
 
-from delosmq.engine.api import AddressLimitError, TransactionError, XaError
+from delosmq.engine.api import AddressLimitError, TransactionError, xa
 from delosmq.model.errors import (
     BrokerError,
     LimitError,
@@ -83,7 +83,7 @@ def throwable_of(error: BrokerError) -> Throwable:
     text = shortened(str(error))
     if isinstance(error, OpenWireError):
         return Throwable(error.class_name, text)
-    if isinstance(error, XaError):
+    if isinstance(error, xa.XaError):
         # The client reads the code from the end of the text.
         return Throwable(XA, f"{text} xaErrorCode:{error.xa_code}")
     for kind, class_name in _CLASS_NAMES:

@@ -1,0 +1,228 @@
+"""The calls of sinks that write exactly once."""
+
+import asyncio
+from typing import Final
+
+from delosmq.engine.api import JobWaiter, SpaceWaiter, staging
+from delosmq.manage.http.answers import (
+    BatchPublished,
+    DiscardedParts,
+    ForgottenApplication,
+    PartStaged,
+    StagedApplications,
+    StagedParts,
+)
+from delosmq.manage.http.arrow import ARROW_TYPE, load_pyarrow
+from delosmq.manage.http.calls.handlers import CallParts, Handlers
+from delosmq.manage.http.operations import BASE, BODY_TIMEOUT_S, Answer, Call, operation
+from delosmq.manage.http.problems import ProblemError
+from delosmq.manage.http.requests import LARGEST_INT, ListStaged, NamedParts, StagePart
+from delosmq.manage.http.staged_rows import StagedRows
+from delosmq.manage.http.sync_wait import Drain
+from delosmq.model.errors import BrokerError
+from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
+from delosmq.security.access import AccessControl
+from delosmq.sessions.staging.rows import RowDefaults
+from delosmq.sessions.staging.session import StagedPartCall, StagingSession
+
+_ALL: Final = f"{BASE}/staging"
+_ONE: Final = f"{_ALL}/{{application}}"
+_BATCH: Final = f"{_ONE}/{{batch}}"
+_SEND: Final = "send on the address of each row"
+_OWN: Final = "the user who staged for that application"
+_OPERATOR: Final = "that user, or manage on the address activemq.management"
+STAGE_LIMIT_BYTES: Final = 6 * 1024 * 1024
+"""Of one part as it is sent; larger ones are several parts."""
+AT_ONCE: Final = 16
+"""Calls that hold such a body in memory; others wait before theirs is read."""
+LOOK_AGAIN_S: Final = 1.0
+_ROUTING: Final = {"": ANY_ROUTING, "ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
+
+
+class _Room(SpaceWaiter):
+    """One wait for room."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def on_space(self) -> None:
+        self.event.set()
+
+
+class _End(JobWaiter):
+    """One wait for what goes on in slices."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+        self.error: BrokerError | None = None
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        self.error = error
+        self.event.set()
+
+
+async def _happens(event: asyncio.Event, timeout_s: float) -> None:
+    """Returns when the event has come, or the time is over."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+class StagingCalls(Handlers[AccessControl]):
+    """Handlers of ``/api/v1/staging``."""
+
+    def __init__(self, parts: CallParts, control: AccessControl, drain: Drain) -> None:
+        super().__init__(parts, control)
+        self._drain = drain
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    def _session(self, call: Call) -> StagingSession:
+        """The staging calls with the permissions of who asks."""
+        return StagingSession(self._broker, self._control, call.login, self._parts.conversions)
+
+    @operation("POST", f"{_BATCH}/parts/{{part}}", "stagePart", _SEND, takes=ARROW_TYPE)
+    async def stage(self, call: Call, wanted: StagePart) -> Answer[PartStaged]:
+        """Stage rows: durable and invisible until their batch is published."""
+        session = self._session(call)
+        application, batch, part = call.path["application"], _batch(call), call.path["part"]
+        if session.is_published(application, batch):
+            return self._answer(PartStaged(part, 0, 0, 0, published=True))
+        known = session.staged(application, batch, part)
+        if known >= 0:
+            return self._answer(PartStaged(part, known, 0, 0, published=False))
+        async with self._at_once:
+            rows = await self._read_rows(call)
+            defaults = RowDefaults(
+                wanted.address,
+                durable=wanted.durable,
+                priority=wanted.priority,
+                time_to_live_ms=wanted.time_to_live_ms,
+            )
+            # Asked again, as the body took its time.
+            if session.staged(application, batch, part) >= 0:
+                raise ProblemError(409, "DMQ6435", "PART_BUSY", f"part '{part}' was staged by another call; ask again")
+            made = session.begin(application, batch, part, defaults=defaults, routing=_ROUTING[wanted.routing_type])
+            try:
+                await self._add(made, rows, wanted.wait_ms / 1000)
+                await self._prepare(made)
+            finally:
+                made.abandon()
+                self._host.changed()
+        return self._answer(PartStaged(part, made.rows, made.duplicates, made.dropped, published=False))
+
+    async def _read_rows(self, call: Call) -> StagedRows:
+        kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != ARROW_TYPE:
+            raise ProblemError(415, "DMQ6436", "NOT_ARROW", f"send rows with the header Content-Type: {ARROW_TYPE}")
+        arrow = await load_pyarrow()
+        body = await _collect(call)
+        return await asyncio.to_thread(StagedRows, arrow, body)
+
+    async def _add(self, made: StagedPartCall, rows: StagedRows, wait_s: float) -> None:
+        deadline = asyncio.get_running_loop().time() + wait_s
+        for part in rows.slices():
+            at = 0
+            while at < part.count:
+                at = made.add(part, at, part.count)
+                self._host.changed()
+                if made.waits_for:
+                    await self._wait_for_room(made, deadline)
+            await asyncio.sleep(0)
+
+    async def _wait_for_room(self, made: StagedPartCall, deadline: float) -> None:
+        address = made.waits_for
+        left = deadline - asyncio.get_running_loop().time()
+        if left <= 0 or self._drain.started:
+            raise ProblemError(
+                503,
+                "DMQ6437",
+                staging.NO_ROOM_NOW,
+                f"there is no room at address '{address}' (address-full-policy BLOCK, or the disk is full): nothing was"
+                " staged; consume messages or raise max-size-bytes, and stage the part again",
+            )
+        wait = _Room()
+        made.wait(wait)
+        try:
+            await _happens(wait.event, min(left, LOOK_AGAIN_S))
+        finally:
+            made.cancel_wait(address, wait)
+
+    async def _prepare(self, made: StagedPartCall) -> None:
+        end = _End()
+        if made.prepare(end):
+            return
+        while not end.event.is_set():
+            self._host.changed()
+            await _happens(end.event, LOOK_AGAIN_S)
+        if end.error is not None:
+            raise end.error
+
+    @operation("POST", f"{_BATCH}/publish", "publishBatch", _OWN)
+    async def publish(self, call: Call, wanted: NamedParts) -> Answer[BatchPublished]:
+        """Publish all parts of a batch at once; once, however often it is called."""
+        batch = _batch(call)
+        published = self._session(call).publish(call.path["application"], batch, wanted.parts)
+        return self._answer(BatchPublished(batch, already=not published))
+
+    @operation("POST", f"{_BATCH}/discard", "discardParts", _OWN)
+    async def discard(self, call: Call, wanted: NamedParts) -> Answer[DiscardedParts]:
+        """Discard parts of a batch; changes nothing once it is published."""
+        count = self._session(call).discard(call.path["application"], _batch(call), wanted.parts)
+        return self._answer(DiscardedParts(count))
+
+    @operation("GET", f"{_ALL}/parts", "listStagedParts", _OPERATOR)
+    async def parts(self, call: Call, wanted: ListStaged) -> Answer[StagedParts]:
+        """A page of the staged parts, by their names."""
+        found = self._session(call).parts(wanted.after, wanted.limit)
+        following = found[-1].part if len(found) == wanted.limit else ""
+        return self._answer(StagedParts(found, following), entries=len(found))
+
+    @operation("GET", f"{_ALL}/applications", "listApplications", _OPERATOR)
+    async def applications(self, call: Call, wanted: ListStaged) -> Answer[StagedApplications]:
+        """A page of the applications that publish, with the last batch of each."""
+        found = self._session(call).applications(wanted.after, wanted.limit)
+        following = found[-1].application if len(found) == wanted.limit else ""
+        return self._answer(StagedApplications(found, following), entries=len(found))
+
+    @operation("DELETE", f"{_ONE}/parts", "discardAllParts", _OPERATOR)
+    async def discard_all(self, call: Call) -> Answer[DiscardedParts]:
+        """Discard all parts of an application that are not published."""
+        return self._answer(DiscardedParts(self._session(call).discard_all(call.path["application"])))
+
+    @operation("DELETE", _ONE, "forgetApplication", _OPERATOR)
+    async def forget(self, call: Call) -> Answer[ForgottenApplication]:
+        """Forget which batch an application published last: only when it never publishes again."""
+        name = call.path["application"]
+        return self._answer(ForgottenApplication(name, self._session(call).forget(name)))
+
+
+def _batch(call: Call) -> int:
+    text = call.path["batch"]
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= LARGEST_INT:
+        return int(text)
+    raise ProblemError(400, "DMQ6438", "INVALID", f"'{text[:40]}' is no number of a batch")
+
+
+async def _collect(call: Call) -> bytes:
+    """The body of a request, within `STAGE_LIMIT_BYTES`."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for part in call.request.stream():
+                size += len(part)
+                if size > STAGE_LIMIT_BYTES:
+                    raise ProblemError(
+                        413,
+                        "DMQ6439",
+                        "TOO_LARGE",
+                        f"a part may have {STAGE_LIMIT_BYTES} bytes as Arrow; stage the rest as another part",
+                    )
+                parts.append(part)
+    except TimeoutError:
+        raise ProblemError(
+            400, "DMQ6440", "TOO_SLOW", f"the rows did not arrive within {BODY_TIMEOUT_S:.0f} s; stage smaller parts"
+        ) from None
+    return b"".join(parts)

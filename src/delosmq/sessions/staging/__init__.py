@@ -1,0 +1,1 @@
+"""The calls of a sink that writes exactly once: stage, publish, discard."""

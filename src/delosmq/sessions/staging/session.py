@@ -1,0 +1,245 @@
+"""The calls of a sink: permission first, then the engine. What waits for room is stepped, never waited for."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.api import BLOCKED, DROPPED, DUPLICATE, EngineBroker, JobWaiter, SpaceWaiter, Transaction
+from delosmq.model.conversion import Conversions
+from delosmq.model.errors import MisuseError
+from delosmq.model.message import ANY_ROUTING, Message
+from delosmq.security.access import MANAGE, SEND, AccessControl, Login
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.staging.rows import RowDefaults, Rows
+
+NAME_LIMIT_BYTES: Final = 256
+ROWS_LIMIT: Final = 50_000
+
+
+@dataclass(frozen=True)
+class PartInfo:
+    """A staged part.
+
+    Attributes:
+        age_ms: since it was staged; -1 while it is being staged.
+        bytes: of its messages; addresses: to which they go.
+    """
+
+    application: str
+    batch: int
+    part: str
+    user: str
+    rows: int
+    bytes: int
+    addresses: list[str]
+    age_ms: int
+
+
+@dataclass(frozen=True)
+class ApplicationInfo:
+    """An application that publishes. ``age_ms``: since it published that batch."""
+
+    application: str
+    published: int
+    user: str
+    age_ms: int
+
+
+class StagedPartCall:
+    """One part being staged, step by step.
+
+    Attributes:
+        rows, duplicates, dropped: how many were sent; left out as their duplicate id was known; dropped by their full
+            address.
+        waits_for: the address that has no room, "" when the next row may be added.
+    """
+
+    def __init__(
+        self,
+        broker: EngineBroker,
+        permissions: Permissions,
+        conversions: Conversions,
+        transaction: Transaction,
+        *,
+        defaults: RowDefaults,
+        routing: int,
+    ) -> None:
+        self._broker = broker
+        self._permissions = permissions
+        self._conversions = conversions
+        self._transaction = transaction
+        self._defaults = defaults
+        self._routing = routing
+        self._allowed: set[str] = set()
+        self._blocked: Message | None = None
+        self.rows: int = 0
+        self.duplicates: int = 0
+        self.dropped: int = 0
+        self.waits_for: str = ""
+
+    def add(self, rows: Rows, at: int, stop: int) -> int:
+        """Sends rows from ``at`` on; gives where to go on: before ``stop`` when `waits_for` says why.
+
+        Raises:
+            BrokerError: the part can't be staged; abandon it.
+        """
+        broker = self._broker
+        now_ms = broker.clock.wall_ms()
+        self.waits_for = ""
+        while at < stop:
+            message = self._blocked
+            if message is None:
+                message = rows.message(at, self._defaults, self._conversions, self._permissions.user, now_ms)
+                self._check(message.address)
+            self._blocked = None
+            outcome = broker.staging.add(self._transaction, message, self._routing)
+            if outcome == BLOCKED:
+                self._blocked = message
+                self.waits_for = message.address
+                return at
+            at += 1
+            if outcome == DUPLICATE:
+                self.duplicates += 1
+            elif outcome == DROPPED:
+                self.dropped += 1
+            else:
+                self.rows += 1
+        return at
+
+    def _check(self, address: str) -> None:
+        if address in self._allowed:
+            return
+        self._permissions.require(address, SEND)
+        self._permissions.require_creation(address, "", self._routing, for_subscription=False)
+        self._allowed.add(address)
+
+    def wait(self, waiter: SpaceWaiter) -> None:
+        """Registers for one `SpaceWaiter.on_space` after `add` stopped for want of room."""
+        size = 0 if self._blocked is None else self._blocked.encoded_size_bytes
+        self._broker.blocked_producers.wait(self.waits_for, waiter, size_bytes=size)
+
+    def cancel_wait(self, address: str, waiter: SpaceWaiter) -> None:
+        """Takes a registration back; harmless when it is gone."""
+        self._broker.blocked_producers.cancel(address, waiter)
+
+    def prepare(self, waiter: JobWaiter) -> bool:
+        """Makes the part durable. True when that is done but for the log's position; False: ``waiter`` is told."""
+        return self._broker.staging.prepare(self._transaction, waiter)
+
+    def abandon(self) -> None:
+        """Gives the part up unless it is staged."""
+        self._broker.staging.abandon(self._transaction)
+
+
+class StagingSession:
+    """The staging calls of one login. Answers must wait for the log's position after the call."""
+
+    def __init__(self, broker: EngineBroker, access: AccessControl, login: Login, conversions: Conversions) -> None:
+        self._broker = broker
+        self._access = access
+        self._login = login
+        self._conversions = conversions
+
+    def is_published(self, application: str, batch: int) -> bool:
+        """Whether the batch was published already, so that nothing is left to stage."""
+        self._check_name("application", application)
+        self._broker.staging.check_owner(application, self._login.user)
+        return self._broker.staging.is_published(application, batch)
+
+    def staged(self, application: str, batch: int, part: str) -> int:
+        """How many rows a part has that was staged before; -1 when it has to be.
+
+        Raises:
+            StagingError: it is being staged by another call, or is no part of that batch.
+        """
+        self._check_name("part", part)
+        found = self._broker.staging.staged(application, batch, part, self._login.user)
+        return -1 if found is None else found.rows
+
+    def begin(
+        self, application: str, batch: int, part: str, *, defaults: RowDefaults, routing: int = ANY_ROUTING
+    ) -> StagedPartCall:
+        """Begins to stage a part.
+
+        Raises:
+            PermissionDeniedError: the user may not send to the address.
+            StagingError, LimitError: as `Staging.begin`.
+        """
+        permissions = Permissions(self._login, self._access, self._broker)
+        if defaults.address:
+            permissions.require(defaults.address, SEND)
+        transaction = self._broker.staging.begin(application, batch, part, self._login.user)
+        return StagedPartCall(
+            self._broker, permissions, self._conversions, transaction, defaults=defaults, routing=routing
+        )
+
+    def publish(self, application: str, batch: int, parts: list[str]) -> bool:
+        """Publishes a batch. False when it was published before, which is success."""
+        self._check_name("application", application)
+        return self._broker.staging.publish(application, batch, parts, self._login.user)
+
+    def discard(self, application: str, batch: int, parts: list[str]) -> int:
+        """Discards parts of a batch that is not published; gives how many there were."""
+        self._check_name("application", application)
+        return self._broker.staging.discard(application, batch, parts, self._login.user)
+
+    # -- operators -----------------------------------------------------------------------------------------------
+
+    def parts(self, after: str, limit: int) -> list[PartInfo]:
+        """Parts by their uuid: of this user, or of all users for an operator."""
+        found: list[PartInfo] = []
+        now_ms = self._broker.clock.wall_ms()
+        transactions = self._broker.staging.parts
+        for uuid in sorted(uuid for uuid in transactions if uuid > after):
+            transaction = transactions[uuid]
+            part = transaction.part
+            if part is None or not self._may_see(part.made_by):
+                continue
+            size = 0
+            for account in transaction.charged.values():
+                size += account.used_bytes
+            age_ms = now_ms - transaction.prepared_ms if part.is_staged else -1
+            addresses = sorted(transaction.charged)
+            found.append(PartInfo(part.application, part.batch, uuid, part.made_by, part.rows, size, addresses, age_ms))
+            if len(found) == limit:
+                break
+        return found
+
+    def applications(self, after: str, limit: int) -> list[ApplicationInfo]:
+        """Applications that publish, by name, likewise."""
+        found: list[ApplicationInfo] = []
+        now_ms = self._broker.clock.wall_ms()
+        published = self._broker.staging.published
+        for name in sorted(name for name in published if name > after):
+            last = published[name]
+            if self._may_see(last.made_by):
+                found.append(ApplicationInfo(name, last.batch, last.made_by, now_ms - last.at_ms))
+            if len(found) == limit:
+                break
+        return found
+
+    def discard_all(self, application: str) -> int:
+        """Discards all parts of an application that this user may see, those of all users for an operator."""
+        self._check_name("application", application)
+        count = 0
+        for made_by in {one.part.made_by for one in self._broker.staging.parts.values() if one.part is not None}:
+            if self._may_see(made_by):
+                count += self._broker.staging.discard_all(application, made_by)
+        return count
+
+    def forget(self, application: str) -> bool:
+        """Forgets which batch an application published last. False when none is known."""
+        self._check_name("application", application)
+        last = self._broker.staging.published.get(application)
+        if last is None or not self._may_see(last.made_by):
+            return False
+        return self._broker.staging.record_forget(application)
+
+    def _may_see(self, made_by: str) -> bool:
+        if made_by == self._login.user:
+            return True
+        return self._access.check(self._login.roles, self._broker.settings.management_address, MANAGE)
+
+    @staticmethod
+    def _check_name(what: str, name: str) -> None:
+        if not 0 < len(name.encode()) <= NAME_LIMIT_BYTES:
+            raise MisuseError("DMQ5411", f"the name of {what} has 1 to {NAME_LIMIT_BYTES} bytes; choose another")
