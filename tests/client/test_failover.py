@@ -172,9 +172,11 @@ async def test_a_commit_whose_answer_is_cut_off_is_in_doubt(proxy: TcpProxy, bro
         session = await connection.create_session(AckMode.TRANSACTED)
         producer = await session.create_producer(name)
         await producer.send("x")
+        proxy.blackhole(to_server=False)  # else the answer may overtake the end
         committing = asyncio.ensure_future(session.commit())
         await asyncio.sleep(0)
         proxy.cut()
+        proxy.restore()
         with pytest.raises(TransactionInDoubtError, match="DMQ9012"):
             await committing
         await producer.send("y")
