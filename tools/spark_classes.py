@@ -1,9 +1,9 @@
 """Keeps the classes that Java loads for Spark in one file, from which a Java starts Spark in less than half the time.
 
-    python -m tools.spark_classes     makes build/spark-classes-VERSION.jsa, unless it is there
+    python -m tools.spark_classes     makes build/spark-classes-VERSION-view.jsa, unless it is there
 
-Java itself looks whether the file fits it and Spark's jars, and does without it if not. Source: "Class Data Sharing" in
-the manual of `java`.
+They are those of the jars as `delosmq.spark.home` shows them, because Java goes by the path. Java itself looks whether
+the file fits it and Spark's jars, and does without it if not. Source: "Class Data Sharing" in the manual of `java`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ try:
     SPARK = version("pyspark")
 except PackageNotFoundError:
     SPARK = "none"
-CLASSES = ROOT / "build" / f"spark-classes-{SPARK}.jsa"
+CLASSES = ROOT / "build" / f"spark-classes-{SPARK}-view.jsa"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compile quickly: a Spark of a test lives too short for what Java's second compiler would make of its code."""
 QUIET = "-Xlog:disable"
@@ -32,8 +32,8 @@ MAKING_LIMIT_S = 120
 
 JOB = """
 import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+from delosmq.spark.session import start_session
+spark = start_session("classes", master="local[1]")
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
 written = rows.selectExpr("value", "cast(timestamp as string) as at").writeStream.format("parquet")
 written = written.option("path", sys.argv[1] + "/out").option("checkpointLocation", sys.argv[1] + "/state")

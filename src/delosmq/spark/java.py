@@ -12,11 +12,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from delosmq.spark.cache import cached_directory, is_owned
 from delosmq.spark.errors import JavaMissingError
 
 OLDEST_VERSION = 17
@@ -104,58 +104,26 @@ def parse_version(text: str) -> int:
 def wrapped_home(executable: Path, environment: Mapping[str, str]) -> Path:
     """A directory for JAVA_HOME: its ``bin/java`` runs `executable` without the argument its runtime lacks."""
     script = _script(executable)
-    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    for parent in _cache_directories(environment):
-        home = parent / name
-        if _is_ours(home, script):
-            return home
-        try:
-            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return _create(home, executable, script)
-        except OSError:
-            # A read-only home: try the next place.
-            continue
-    return _create(Path(tempfile.mkdtemp(prefix="delosmq-")) / name, executable, script)
 
-
-def _create(home: Path, executable: Path, script: str) -> Path:
-    """Build beside `home` and rename, so that another process sees all of it or nothing."""
-    building = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
-    try:
-        (building / "bin").mkdir()
-        java = building / "bin" / "java"
+    def build(home: Path) -> None:
+        (home / "bin").mkdir()
+        java = home / "bin" / "java"
         java.write_text(script)
         java.chmod(0o755)
         for entry in executable.parent.parent.iterdir():
             if entry.name != "bin":
-                (building / entry.name).symlink_to(entry)
-        try:
-            building.rename(home)
-        except OSError:
-            # Another process was faster, which is as good; anything else in that place is not ours to replace.
-            if not _is_ours(home, script):
-                raise
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return home
+                (home / entry.name).symlink_to(entry)
+
+    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    return cached_directory(name, environment, build, lambda home: _is_ours(home, script))
 
 
 def _is_ours(home: Path, script: str) -> bool:
     java = home / "bin" / "java"
     try:
-        owned = all(path.stat().st_uid == os.getuid() for path in (home, home / "bin", java))
-        return owned and os.access(java, os.X_OK) and java.read_text() == script
+        return is_owned(home, home / "bin", java) and os.access(java, os.X_OK) and java.read_text() == script
     except OSError:
         return False
-
-
-def _cache_directories(environment: Mapping[str, str]) -> list[Path]:
-    places = []
-    if environment.get("XDG_CACHE_HOME"):
-        places.append(Path(environment["XDG_CACHE_HOME"]) / "delosmq")
-    if environment.get("HOME"):
-        places.append(Path(environment["HOME"]) / ".cache" / "delosmq")
-    return places
 
 
 def _script(executable: Path) -> str:
