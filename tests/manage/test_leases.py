@@ -345,6 +345,18 @@ async def test_ack_of_an_older_epoch_and_of_a_lease_that_was_never_made(api: Api
     assert problem(await api.post(f"{LEASES}/g/ack", {"lease": 0, "epoch": 1})) == (409, "DMQ2408", "FENCED")
 
 
+async def test_showing_a_group_is_no_sign_of_life_of_its_reader(api: Api):
+    api.send("q", "a b c")
+    await api.open("g")
+    made = succeeded(await api.lease(0, 1, max_rows=2))
+    api.host.clock.now_ms += LIVE_WINDOW_MS
+    for _ in range(2):
+        shown = succeeded(await api.get(f"{LEASES}/g"))
+        assert (shown["group"]["ready"], shown["group"]["leased"], shown["leases"]) == (1, 2, [made])
+        assert shown["group"]["contact_age_ms"] == LIVE_WINDOW_MS
+    assert problem(await api.get(f"{LEASES}/none")) == (404, "DMQ2405", "LEASE_LOST")
+
+
 async def test_release_gives_everything_back_and_forgets_the_group(api: Api):
     api.send("q", "a b c")
     await api.open("g")

@@ -1,4 +1,4 @@
-"""``delosmq address`` and ``delosmq transaction``."""
+"""``delosmq address``, ``delosmq transaction`` and ``delosmq lease``."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -8,9 +8,13 @@ import typer
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import AsJson, Filter, Force, Limit, of_broker
 from delosmq.cli.output import plain_console, print_json, print_table, tell_missing
+from delosmq.model.errors import BrokerError
 from delosmq.model.phrases import counted
 
 address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
+lease_app = typer.Typer(
+    no_args_is_help=True, help="Lease groups of a running broker: readers such as queries of Spark."
+)
 transaction_app = typer.Typer(no_args_is_help=True, help="Transactions of a running broker.")
 
 ADDRESS_COLUMNS: Final = (
@@ -39,10 +43,33 @@ TRANSACTION_COLUMNS: Final = (
     ("size_bytes", "BYTES"),
 )
 HEURISTIC_COLUMNS: Final = (("xid", "XID"), ("outcome", "OUTCOME"), ("user", "USER"))
+GROUP_COLUMNS: Final = (
+    ("group", "GROUP"),
+    ("queue", "QUEUE"),
+    ("ready", "READY"),
+    ("leased", "LEASED"),
+    ("oldest_age_s", "OLDEST-S"),
+    ("acked", "ACKED"),
+    ("lease", "LEASE"),
+    ("epoch", "EPOCH"),
+    ("contact_age_s", "CONTACT-S"),
+)
+LEASE_COLUMNS: Final = (
+    ("lease", "LEASE"),
+    ("rows", "ROWS"),
+    ("bytes", "BYTES"),
+    ("first_sequence", "FIRST"),
+    ("last_sequence", "LAST"),
+)
+IN_USE_MS: Final = 10_000
+"""As for the broker: a group whose reader was heard of since is in use."""
 _ADDRESSES: Final = "/api/v1/addresses"
+_LEASES: Final = "/api/v1/leases"
+_MS_PER_S: Final = 1000
 _TRANSACTIONS: Final = "/api/v1/transactions"
 
 Name = Annotated[str, typer.Argument(help="Name of the address.")]
+GroupName = Annotated[str, typer.Argument(help="Name of the group: the option group.id of its reader.")]
 Xid = Annotated[str, typer.Argument(help="The xid, as `delosmq transaction list` shows it.")]
 
 
@@ -167,3 +194,67 @@ def forget(xid: Xid, client: HttpClient) -> None:
     """Forget a branch that an operator ended, in place of its coordinator."""
     client.call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/forget", {})
     plain_console().print(f"branch {xid} is forgotten")
+
+
+@lease_app.callback()
+def lease() -> None:
+    """Lease groups of a running broker."""
+
+
+@lease_app.command("list")
+@of_broker
+def list_groups(as_json: AsJson = False, *, client: HttpClient) -> None:
+    """Show each group: its queue, what it has leased, and when its reader was last heard of."""
+    groups = client.get(_LEASES)["leases"]
+    if as_json:
+        print_json(groups)
+    elif groups:
+        _print_groups(groups)
+    else:
+        plain_console(stderr=True).print(f"there is no lease group that user '{client.user}' may consume from")
+
+
+@lease_app.command("show")
+@of_broker
+def show_group(name: GroupName, as_json: AsJson = False, *, client: HttpClient) -> None:
+    """Show a group with its leases that are not acknowledged."""
+    found = client.get(f"{_LEASES}/{in_path(name)}")
+    if as_json:
+        print_json([found])
+        return
+    _print_groups([found["group"]])
+    if found["leases"]:
+        print_table(found["leases"], LEASE_COLUMNS)
+
+
+@lease_app.command("release")
+@of_broker
+def release_group(
+    name: GroupName,
+    force: Annotated[bool, typer.Option("--force", help="Although its reader is at work.")] = False,
+    *,
+    client: HttpClient,
+) -> None:
+    """End a group: what it did not acknowledge goes back to the queue in order. Its checkpoint is of no use then."""
+    path = f"{_LEASES}/{in_path(name)}"
+    silent_ms = client.get(path)["group"]["contact_age_ms"]
+    if silent_ms < IN_USE_MS and not force:
+        raise BrokerError(
+            "DMQ7117",
+            f"the reader of group '{name}' was heard of {silent_ms} ms ago; stop its query first, or say --force, and"
+            " the query fails",
+        )
+    done = client.call("POST", f"{path}/release", {})
+    plain_console().print(f"group '{name}' is released, and {counted(done['released'], 'message')} went back")
+
+
+def _print_groups(groups: list[dict[str, Any]]) -> None:
+    rows = [
+        {
+            **group,
+            "oldest_age_s": group["oldest_age_ms"] // _MS_PER_S,
+            "contact_age_s": group["contact_age_ms"] // _MS_PER_S,
+        }
+        for group in groups
+    ]
+    print_table(rows, GROUP_COLUMNS)

@@ -54,3 +54,11 @@ class GroupStat:
     lease: int
     epoch: int
     contact_age_ms: int
+
+
+@dataclass(frozen=True)
+class GroupDetail:
+    """A group, and its leases that are not acknowledged, in order."""
+
+    group: GroupStat
+    leases: list[LeaseExtent]

@@ -6,7 +6,7 @@ from typing import Final
 from delosmq.engine.api import FOREIGN_INCARNATION, EngineBroker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
-from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
+from delosmq.sessions.lease.answers import GroupDetail, GroupStat, LeaseExtent, OpenedGroup
 
 GROUP_LIMIT_BYTES: Final = 1024
 """As for queues: a subscription has the name of its group."""
@@ -174,6 +174,13 @@ class LeaseSession:
         standing = group_stat(self._broker, found)
         self._broker.leases.note_contact(found)
         return standing
+
+    def show(self, group: str) -> GroupDetail:
+        """Where the group stands, with its leases that are not acknowledged. Unlike `stat` no call of its run."""
+        found = self._find(group)
+        return GroupDetail(
+            group_stat(self._broker, found), [extent(found.leases[number]) for number in sorted(found.leases)]
+        )
 
     def stats(self) -> list[GroupStat]:
         """All groups that this login may read, by name."""

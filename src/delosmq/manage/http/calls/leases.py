@@ -22,7 +22,7 @@ from delosmq.manage.http.requests import (
 )
 from delosmq.manage.http.sync_wait import Drain, LongPoll
 from delosmq.security.access import AccessControl
-from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
+from delosmq.sessions.lease.answers import GroupDetail, GroupStat, LeaseExtent, OpenedGroup
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
 
 _ALL: Final = f"{BASE}/leases"
@@ -47,6 +47,11 @@ class LeaseCalls(Handlers[AccessControl]):
     async def list(self, call: Call) -> Answer[GroupList]:
         """All lease groups."""
         return self._answer(GroupList(self._session(call).stats()))
+
+    @operation("GET", _ONE, "showGroup", _CONSUME)
+    async def show(self, call: Call) -> Answer[GroupDetail]:
+        """Where a group stands, and its leases; unlike `stat` this is no sign of life of its reader."""
+        return self._answer(self._session(call).show(call.path["group"]))
 
     @operation("POST", f"{_ONE}/open", "openGroup", f"{_CONSUME}; createDurableQueue for a new subscription to a topic")
     async def open(self, call: Call, wanted: OpenLeases) -> Answer[OpenedGroup]:
