@@ -23,6 +23,14 @@ class Conversion(ABC):
         """The same for callers that do not look at the body, which may be missing from it."""
         return self.to_hub(message)
 
+    def relays_bodies(self) -> bool:
+        """Whether the hub form has body and kind of every message as they are, and `headers_to_hub` gives the rest."""
+        return False
+
+    def body_to_hub(self, message: Message) -> HubMessage:
+        """The same as `to_hub` for callers that look at the body and its kind alone."""
+        return self.to_hub(message)
+
     def message_id(self, message: Message) -> str | None:
         """The id that its sender gave it; None when messages of this protocol have none but the broker's."""
         return None
@@ -88,9 +96,13 @@ class Conversions:
         """
         return self._of(message.protocol).headers_to_hub(message)
 
+    def find(self, protocol: str) -> Conversion | None:
+        """The conversion of a protocol tag; None when none is registered."""
+        return self._by_family.get(protocol.partition("/")[0])
+
     def message_id(self, message: Message) -> str:
         """The id under which clients know a message: that of its sender, else the broker's; "" before it has any."""
-        found = self._by_family.get(message.protocol.partition("/")[0])
+        found = self.find(message.protocol)
         given = None if found is None else found.message_id(message)
         if given is not None:
             return given
@@ -98,7 +110,7 @@ class Conversions:
 
     def has_id(self, message: Message, message_id: str) -> bool:
         """Whether its sender gave a message that id."""
-        found = self._by_family.get(message.protocol.partition("/")[0])
+        found = self.find(message.protocol)
         return found is not None and found.has_id(message, message_id)
 
     def from_hub(self, family: str, hub: HubMessage, address: str) -> Encoded:
@@ -120,7 +132,7 @@ class Conversions:
         return self._of(message.protocol).rewritten_head(message, drop, rename, replaced)
 
     def _of(self, protocol: str) -> Conversion:
-        found = self._by_family.get(protocol.partition("/")[0])
+        found = self.find(protocol)
         if found is None:
             raise MisuseError("DMQ2150", f"messages of protocol '{protocol}' can't be read: register its conversion")
         return found

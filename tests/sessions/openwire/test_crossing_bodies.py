@@ -141,7 +141,7 @@ def test_rows_of_leases_have_the_same_bodies(code: int, content: bytes, body: by
     slot = bench.queue("a").pending.head()
     assert slot is not None
     columns = Columns(("body", "body_kind", "reply_to"), "a", bench.services.conversions)
-    columns.add(slot)
+    assert columns.add([slot], 0, 1, 1_000) == 1
     assert columns.values == [[body], [kind], ["queue://back"]]
 
 

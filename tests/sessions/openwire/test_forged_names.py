@@ -124,10 +124,8 @@ def seen_by_people(bench: OpenWireBench) -> dict[str, str]:
 
 def seen_in_rows(bench: OpenWireBench) -> dict[str, str]:
     columns = Columns(("properties",), "a", bench.services.conversions)
-    columns.add(slot_of(bench))
-    ((pairs,),) = columns.values
-    assert isinstance(pairs, list)
-    return dict(pairs)
+    columns.add([slot_of(bench)], 0, 1, 1_000)
+    return dict(zip(columns.properties.names, columns.properties.texts, strict=True))
 
 
 READERS: dict[str, Callable[[OpenWireBench], dict[str, str]]] = {

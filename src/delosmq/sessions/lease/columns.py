@@ -1,18 +1,20 @@
 """Messages as columns: plain lists in the order and with the names of the published schema.
 
-``timestamp`` and ``expiration`` are microseconds since the epoch (UTC), properties are lists of pairs.
+``timestamp`` and ``expiration`` are microseconds since the epoch (UTC), properties are lists of names and of texts with
+the ends of each row.
 """
 
 from typing import Final
 
 from delosmq.engine.api import Slot
-from delosmq.model.conversion import Conversions
+from delosmq.model.conversion import Conversion, Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import BODY_KIND_NAMES, BYTES_BODY, HubMessage, Message
 
+BODY: Final = "body"
 PROPERTIES: Final = "properties"
 NAMES: Final = (
-    "body",
+    BODY,
     "message_id",
     "address",
     "queue",
@@ -35,89 +37,185 @@ NAMES: Final = (
 )
 
 _US_PER_MS: Final = 1000
-_NEEDS_HUB: Final = frozenset(
-    ("body", "group_id", "correlation_id", "reply_to", "type", "content_type", PROPERTIES, "body_kind")
-)
+_OF_HEADERS: Final = frozenset(("group_id", "correlation_id", "reply_to", "type", "content_type", PROPERTIES))
+_NEEDS_HUB: Final = _OF_HEADERS.union((BODY, "body_kind"))
+
+
+class PropertyColumn:
+    """The properties of all rows, one after another.
+
+    Attributes:
+        ends: of each row among names and texts, after a leading 0.
+    """
+
+    def __init__(self) -> None:
+        self.ends: list[int] = [0]
+        self.names: list[str] = []
+        self.texts: list[str] = []
+
+    def add(self, hub: HubMessage) -> None:
+        """Appends a row."""
+        if hub.properties:
+            texts = hub.property_texts()
+            self.names.extend(texts.keys())
+            self.texts.extend(texts.values())
+        self.ends.append(len(self.names))
 
 
 class Columns:
-    """Collects rows.
+    """Collects rows, column by column, and converts of each message only what a column asks for.
 
     Attributes:
-        values: one list for each name, all of the same length.
+        values: one list for each name, all of the same length; that of `PROPERTIES` stays empty.
+        properties: what is asked for in its place.
         rows: how many there are.
-        grown_bytes: by how much the bodies are larger than the broker keeps them, as they were compressed.
+        size_bytes: of them as messages: heads, and bodies where they are asked for, as large as they are in the rows.
         unreadable: messages with an encoding that could not be read; their row has the body as it is and no properties.
     """
 
     def __init__(self, names: tuple[str, ...], queue: str, conversions: Conversions) -> None:
         self.names = names
         self.values: list[list[object]] = [[] for _ in names]
+        self.properties: PropertyColumn = PropertyColumn()
         self.rows: int = 0
+        self.size_bytes: int = 0
         self.unreadable: list[BrokerError] = []
-        self.grown_bytes: int = 0
         self._queue = queue
         self._conversions = conversions
-        self._needs_hub = any(name in _NEEDS_HUB for name in names)
+        self._needs_hub: bool = any(name in _NEEDS_HUB for name in names)
+        self._needs_headers: bool = any(name in _OF_HEADERS for name in names)
+        self._sends_bodies: bool = BODY in names
+        # Of the rows that are being added.
+        self._hubs: list[HubMessage] = []
+        self._bodies: list[object] = []
+        self._kinds: list[object] = []
+        # Neighbours often come from one producer: what was the same for the last message is not found out again.
+        self._protocol: str = ""
+        self._conversion: Conversion | None = None
+        self._relays_bodies: bool = False
+        self._head: bytes | None = None
+        self._headers: HubMessage = HubMessage(b"", BYTES_BODY)
 
-    def add(self, slot: Slot) -> None:
-        """Appends one message."""
-        hub = self._hub(slot.message) if self._needs_hub else None
+    def add(self, slots: list[Slot], start: int, stop: int, most_bytes: int) -> int:
+        """Appends messages from ``start`` to ``stop`` (exclusive), fewer when the columns have reached ``most_bytes``;
+        gives which one comes next."""
+        at = start
+        while at < stop and self.size_bytes < most_bytes:
+            message = slots[at].message
+            self.size_bytes += len(message.head)
+            if self._sends_bodies:
+                self.size_bytes += len(message.body)
+            if self._needs_hub:
+                self._convert(message)
+            at += 1
+        taken = slots[start:at]
         for i, name in enumerate(self.names):
-            self.values[i].append(self._plain(name, slot) if hub is None else self._value(name, slot, hub))
-        self.rows += 1
+            if name == PROPERTIES:
+                for hub in self._hubs:
+                    self.properties.add(hub)
+            elif name in _NEEDS_HUB:
+                self.values[i] += self._of_hubs(name)
+            else:
+                self.values[i] += self._of_slots(name, taken)
+        self.rows += len(taken)
+        self._hubs = []
+        self._bodies = []
+        self._kinds = []
+        return at
+
+    def _convert(self, message: Message) -> None:
+        """Appends the hub form of a message, as far as it is needed, its body and its kind."""
+        if message.protocol != self._protocol:
+            self._meet(message.protocol)
+        if not self._relays_bodies:
+            hub = self._hub(message)
+            self._hubs.append(hub)
+            self._bodies.append(hub.body)
+            self._kinds.append(BODY_KIND_NAMES[hub.body_kind])
+            if self._sends_bodies:
+                self.size_bytes += max(0, len(hub.body) - len(message.body))
+            return
+        self._bodies.append(message.body)
+        self._kinds.append(BODY_KIND_NAMES[message.body_kind])
+        if self._needs_headers:
+            if message.annotations is not None or message.head != self._head:
+                self._headers = self._hub(message)
+                self._head = message.head if message.annotations is None else None
+            self._hubs.append(self._headers)
+
+    def _meet(self, protocol: str) -> None:
+        self._protocol = protocol
+        self._conversion = self._conversions.find(protocol)
+        self._relays_bodies = self._conversion is not None and self._conversion.relays_bodies()
+        self._head = None
 
     def _hub(self, message: Message) -> HubMessage:
         try:
-            hub = self._conversions.to_hub(message)
-            self.grown_bytes += max(0, len(hub.body) - len(message.body))
-            return hub
+            if self._conversion is None:
+                return self._conversions.to_hub(message)
+            if self._relays_bodies:
+                return self._conversion.headers_to_hub(message)
+            if self._needs_headers:
+                return self._conversion.to_hub(message)
+            return self._conversion.body_to_hub(message)
         except BrokerError as unreadable:
             # One odd message must not keep a reader from all that follow.
             self.unreadable.append(unreadable)
             return HubMessage(message.body, BYTES_BODY)
 
-    def _value(self, name: str, slot: Slot, hub: HubMessage) -> object:
-        if name == "body":
-            return hub.body
+    def _of_hubs(self, name: str) -> list[object]:
+        hubs = self._hubs
+        if name == BODY:
+            return self._bodies
         if name == "body_kind":
-            return BODY_KIND_NAMES[hub.body_kind]
-        if name == PROPERTIES:
-            return list(hub.property_texts().items())
+            return self._kinds
         if name == "group_id":
-            return hub.group_id
+            return [hub.group_id for hub in hubs]
         if name == "correlation_id":
-            return hub.correlation_id
+            return [hub.correlation_id for hub in hubs]
         if name == "reply_to":
-            return hub.reply_to
+            return [hub.reply_to for hub in hubs]
         if name == "type":
-            return hub.type
-        if name == "content_type":
-            return hub.content_type
-        return self._plain(name, slot)
+            return [hub.type for hub in hubs]
+        return [hub.content_type for hub in hubs]
 
-    def _plain(self, name: str, slot: Slot) -> object:
-        message = slot.message
+    def _of_slots(self, name: str, slots: list[Slot]) -> list[object]:
         if name == "message_id":
-            return f"ID:{message.message_id}"
+            return [f"ID:{slot.message.message_id}" for slot in slots]
         if name == "address":
-            return message.address
+            return [slot.message.address for slot in slots]
         if name == "queue":
-            return self._queue
+            return [self._queue] * len(slots)
         if name == "sequence":
-            return int(slot.sequence)
+            return [slot.sequence for slot in slots]
         if name == "priority":
-            return message.priority
+            return [slot.message.priority for slot in slots]
         if name == "durable":
-            return message.durable
+            return [slot.message.durable for slot in slots]
         if name == "timestamp":
-            return message.timestamp_ms * _US_PER_MS
+            return [slot.message.timestamp_ms * _US_PER_MS for slot in slots]
         if name == "expiration":
-            return message.expires_at_ms * _US_PER_MS if message.expires_at_ms else None
+            return [expires_at_us(slot.message) for slot in slots]
         if name == "redelivered":
-            return slot.delivery_count > 1
+            return [slot.delivery_count > 1 for slot in slots]
         if name == "delivery_count":
-            return slot.delivery_count
+            return [slot.delivery_count for slot in slots]
         if name == "user":
-            return message.user or None
-        return message.protocol.partition("/")[0].upper()
+            return [slot.message.user or None for slot in slots]
+        return self._protocols(slots)
+
+    @staticmethod
+    def _protocols(slots: list[Slot]) -> list[object]:
+        found: list[object] = []
+        protocol, family = "", ""
+        for slot in slots:
+            if slot.message.protocol != protocol:
+                protocol = slot.message.protocol
+                family = protocol.partition("/")[0].upper()
+            found.append(family)
+        return found
+
+
+def expires_at_us(message: Message) -> int | None:
+    """When a message expires; None for never."""
+    return message.expires_at_ms * _US_PER_MS if message.expires_at_ms else None

@@ -47,7 +47,7 @@ def hub_body(message: MessageCommand, max_inflated_bytes: int = MAX_INFLATED_BYT
     elif message.compressed and content:
         content = inflate(content, code == BYTES_MESSAGE, max_inflated_bytes)
     if code == TEXT_MESSAGE:
-        return _text(content)
+        return text_body(content)
     if code == MAP_MESSAGE:
         return encode_map_body(decode_map(content) if content else {})
     if code == STREAM_MESSAGE:
@@ -55,7 +55,12 @@ def hub_body(message: MessageCommand, max_inflated_bytes: int = MAX_INFLATED_BYT
     return content
 
 
-def _text(content: bytes) -> bytes:
+def text_body(content: bytes) -> bytes:
+    """The content of a text message as UTF-8.
+
+    Raises:
+        PeerError: it is malformed.
+    """
     if not content:
         return b""
     if len(content) < _I32.size:

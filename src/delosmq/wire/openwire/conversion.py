@@ -4,10 +4,17 @@ from typing import Final
 
 from delosmq.model.conversion import Conversion, Encoded, rewritten
 from delosmq.model.errors import PeerError
-from delosmq.model.message import BYTES_BODY, HubMessage, Message
+from delosmq.model.message import BYTES_BODY, TEXT_BODY, HubMessage, Message
 from delosmq.model.properties import LONG_KIND, STRING_KIND, TypedValue, kind_of
-from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, deflated_body, hub_body, set_body
-from delosmq.wire.openwire.commands import MessageCommand
+from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, deflated_body, hub_body, set_body, text_body
+from delosmq.wire.openwire.commands import (
+    ACTIVEMQ_MESSAGE,
+    BLOB_MESSAGE,
+    BYTES_MESSAGE,
+    OBJECT_MESSAGE,
+    TEXT_MESSAGE,
+    MessageCommand,
+)
 from delosmq.wire.openwire.errors import InflatesTooFarError
 from delosmq.wire.openwire.heads import (
     BODY_KINDS,
@@ -15,7 +22,9 @@ from delosmq.wire.openwire.heads import (
     VERSION_OF_TAG,
     StoredReader,
     encode_head,
+    has_content,
     measure,
+    plain_code,
     stored_body,
 )
 from delosmq.wire.openwire.modified_utf8 import LONGEST_BYTES, encode_text, well_formed
@@ -36,6 +45,7 @@ CONTENT_ENCODING: Final = "content-encoding"
 DEFLATED: Final = "deflate"
 """Tells of a body that is left compressed, in the words of HTTP: zlib."""
 
+_CONTENT_IS_BODY: Final = frozenset((ACTIVEMQ_MESSAGE, BLOB_MESSAGE, BYTES_MESSAGE, OBJECT_MESSAGE))
 _GROUP_SEQUENCE: Final = "JMSXGroupSeq"
 _NUMBERS_IN_AN_ID: Final = 3
 """Session, producer and sequence."""
@@ -69,6 +79,19 @@ class OpenWireConversion(Conversion):
             hub.properties[name] = value
             hub.property_kinds.pop(name, None)
         return hub
+
+    def body_to_hub(self, message: Message) -> HubMessage:
+        code = plain_code(message)
+        if code not in _CONTENT_IS_BODY and code != TEXT_MESSAGE:
+            return self.to_hub(message)
+        if not has_content(message):
+            return HubMessage(b"", BODY_KINDS[code])
+        if code != TEXT_MESSAGE:
+            return HubMessage(message.body, BODY_KINDS[code])
+        try:
+            return HubMessage(text_body(message.body), TEXT_BODY)
+        except PeerError:
+            return HubMessage(message.body, BYTES_BODY)
 
     def _inflated_body(self, command: MessageCommand) -> HubMessage:
         """The body of a compressed message; one is kept, of at most ``max_inflated_bytes`` as it was sent and after."""

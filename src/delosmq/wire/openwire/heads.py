@@ -55,7 +55,9 @@ HEAD_FORM: Final = 1
 HEAD: Final = Struct(">BBB6I")
 HEAD_BYTES: Final = HEAD.size
 CODE_AT: Final = 1
+_BOUND_AT: Final = 2
 _TAIL_INDEX: Final = 7
+_LENGTH: Final = Struct(">i")
 
 _TIMES: Final = Struct(">qq")
 _LONG_BYTES: Final = 8
@@ -167,6 +169,26 @@ class StoredReader:
             reader = MessageReader(PLAIN_FORMATS[version])
             self._readers[version] = reader
         return reader.read(frame, 0, len(frame))
+
+
+def plain_code(message: Message) -> int:
+    """The type of a stored message whose content was not compressed; 0 when that takes more than a look."""
+    head = message.head
+    if len(head) < HEAD_BYTES or head[0] != HEAD_FORM or head[_BOUND_AT] or message.protocol not in VERSION_OF_TAG:
+        return 0
+    at: int = HEAD.unpack_from(head)[_TAIL_INDEX]
+    if at + _LENGTH.size < len(head) and head[at]:
+        at += _LENGTH.size + _LENGTH.unpack_from(head, at + 1)[0]
+    # Flags of the properties, or their last byte, the data structure, the target consumer and the compression.
+    at += 1
+    if at + 2 >= len(head) or head[at] or head[at + 1] or head[at + 2]:
+        return 0
+    return head[CODE_AT]
+
+
+def has_content(message: Message) -> bool:
+    """Whether the content of a stored message is not null."""
+    return bool(message.head[HEAD.unpack_from(message.head)[_TAIL_INDEX] - 1])
 
 
 def stored_body(message: MessageCommand) -> bytes:

@@ -7,7 +7,7 @@ STOMP has text and bytes. Maps and streams of others come as their JSON text (`d
 ``amq-msg-type`` says what they are.
 """
 
-from typing import Final
+from typing import Final, cast
 
 from delosmq.model.conversion import Conversion, Encoded, rewritten
 from delosmq.model.message import (
@@ -25,6 +25,7 @@ from delosmq.model.message import (
     HubMessage,
     Message,
 )
+from delosmq.model.properties import PropertyValue
 from delosmq.model.reserved_names import RESERVED, reads_as
 from delosmq.wire.stomp.heads import escape, unescape
 from delosmq.wire.stomp.versions import V10, V11, V12
@@ -86,10 +87,15 @@ _OF_JMS: Final = "ID:"
 def decode_head(head: bytes, version: int) -> dict[str, str]:
     """The headers of a head made of lines that end in LF; the first of repeated ones wins."""
     headers: dict[str, str] = {}
-    if head:
-        for line in head.decode().removesuffix("\n").split("\n"):
-            name, _, value = line.partition(":")
-            headers.setdefault(unescape(name, version), unescape(value, version))
+    if not head:
+        return headers
+    escaped = b"\\" in head
+    for line in head.decode().removesuffix("\n").split("\n"):
+        name, _, value = line.partition(":")
+        if escaped:
+            name, value = unescape(name, version), unescape(value, version)
+        if name not in headers:
+            headers[name] = value
     return headers
 
 
@@ -139,8 +145,11 @@ class StompConversion(Conversion):
         hub.group_id = headers.pop(_GROUP_ID, None)
         if message.annotations is not None:
             headers.update(message.annotations)
-        hub.properties.update(headers)
+        hub.properties = cast("dict[str, PropertyValue]", headers)
         return hub
+
+    def relays_bodies(self) -> bool:
+        return True
 
     def from_hub(self, hub: HubMessage, address: str) -> Encoded:
         pairs: list[tuple[str, str]] = [(DESTINATION, address)]
