@@ -123,8 +123,8 @@ MEANINGS = {
         "The client sends with and without waiting, within a producer window."
     ),
     "PIPE-1": (
-        "A streaming and a batch source for queues and topics: no message lost, each one exactly once in the "
-        "archive (no sink yet)."
+        "Streaming and batch sources and sinks for queues and topics: no message lost, each one exactly once in the "
+        "archive or in the queue that is written."
     ),
     "PIPE-2": "`delosmq spark archive` writes a queue to Parquet by day (no other pipelines yet).",
     "PIPE-3": "The same code on `local[*]` and on executors of their own; several readers; batches of bounded size.",

@@ -18,6 +18,7 @@ from delosmq.engine.transactions.staging import (
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import ANY_ROUTING, Message
+from delosmq.model.settings import AddressFullPolicy
 from tests.engine.support import Bench, RecordingStore, anycast
 from tests.engine.test_transactions import recount
 from tests.simulation.whole.recount import check_shares
@@ -338,7 +339,7 @@ def test_a_row_with_a_known_duplicate_id_is_left_out() -> None:
 
 
 def test_a_full_address_lets_a_part_wait_and_a_batch_that_fills_it_alone_is_refused() -> None:
-    bench = bench_of(settings={"out": {"max_size_messages": 3, "address_full_policy": "BLOCK"}})
+    bench = bench_of(settings={"out": {"max_size_messages": 3, "address_full_policy": AddressFullPolicy.BLOCK}})
     bench.send("out", "x")
     stage(bench, "a", "1")
     part = begin(bench, "b", "2")

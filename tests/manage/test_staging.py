@@ -60,7 +60,7 @@ def texts(api: Api, queue: str = "q") -> str:
     return " ".join(message.body.decode() for message in messages(api, queue))
 
 
-async def test_rows_are_staged_and_published_once(api: Api):  # PIPE-2
+async def test_rows_are_staged_and_published_once(api: Api):  # PIPE-1
     staged = succeeded(await stage(api, "a", words("1 2")))
     assert staged == {"part": "a", "rows": 2, "duplicates": 0, "dropped": 0, "published": False}
     assert succeeded(await stage(api, "a", words("1 2"))) == staged

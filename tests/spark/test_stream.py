@@ -127,11 +127,3 @@ def test_a_mistake_is_told_as_a_sentence(spark: Any, fake: FakeBroker, wrong: di
     fake.make_queue("q")
     with pytest.raises(PySparkException, match=sentence):
         spark.read.format("delosmq").options(**options_of(fake, **wrong)).load().count()
-
-
-def test_there_is_no_sink_and_it_says_so(spark: Any):
-    from pyspark.errors import PySparkException
-
-    frame = spark.range(1).selectExpr("cast('x' as binary) as body")
-    with pytest.raises(PySparkException, match="DMQ8006: "):
-        frame.write.format("delosmq").mode("append").option("topic", "x").save()

@@ -47,6 +47,18 @@ class SchemaMismatchError(AnswerError):
     """Rows arrived in other columns or types than Spark was told."""
 
 
+class NoRoomError(BrokerError):
+    """There is no room for rows at the broker now: nothing was staged, the same call may be repeated."""
+
+
+class PartBusyError(BrokerError):
+    """The part is being staged by another call."""
+
+
+class PartLostError(BrokerError):
+    """A part of the batch is not staged any more; nothing of the batch was published."""
+
+
 class JavaMissingError(ConfigurationError):
     """There is no Java that Spark can run on."""
 

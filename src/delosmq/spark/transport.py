@@ -27,6 +27,9 @@ _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILU
 """How OpenSSL names an answer that is none of TLS."""
 _TLS_ALERT = "\x15\x03"
 """How the answer of a TLS port to plain HTTP begins."""
+JSON_TYPE = "application/json"
+STAGING = "/api/v1/staging/"
+"""Where a limit is final, and a full address is waited for with a line that says so."""
 RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 
 CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
@@ -34,6 +37,10 @@ CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
     "FOREIGN_INCARNATION": (errors.ForeignIncarnationError, "DMQ8020"),
     "GROUP_BUSY": (errors.GroupBusyError, "DMQ8021"),
     "FENCED": (errors.FencedError, "DMQ8022"),
+    "NO_ROOM_NOW": (errors.NoRoomError, "DMQ8172"),
+    "PART_BUSY": (errors.PartBusyError, "DMQ8173"),
+    "PART_LOST": (errors.PartLostError, "DMQ8174"),
+    "LIMIT": (errors.AnswerError, "DMQ8175"),
 }
 
 
@@ -97,8 +104,13 @@ class Transport:
             self._connection.close()
             self._connection = None
 
-    def call(self, method: str, path: str, body: dict[str, object] | None = None) -> dict[str, Any]:
+    def call(
+        self, method: str, path: str, body: dict[str, object] | bytes | None = None, *, content_type: str = JSON_TYPE
+    ) -> dict[str, Any]:
         """Send a request and return the JSON object answered.
+
+        Args:
+            content_type: of a body that is bytes already.
 
         Raises:
             BrokerUnreachableError: no server answered in time.
@@ -107,21 +119,23 @@ class Transport:
         retries = self.retries()
         while True:
             try:
-                with self.open(method, path, body) as response:
+                with self.open(method, path, body, content_type=content_type) as response:
                     answer = self.reading(response.read)
                 return _decode_object(answer, path)
             except UnansweredError as failure:
                 self.retry(retries, failure)
 
-    def open(self, method: str, path: str, body: dict[str, object] | None = None) -> http.client.HTTPResponse:
+    def open(
+        self, method: str, path: str, body: dict[str, object] | bytes | None = None, *, content_type: str = JSON_TYPE
+    ) -> http.client.HTTPResponse:
         """One attempt: the open response of a request that the broker accepted.
 
         Raises:
             UnansweredError: trying again may help (see `retry`).
             BrokerError: the subclass that fits the broker's refusal.
         """
-        encoded = None if body is None else json.dumps(body).encode()
-        headers = self._headers if encoded is None else {**self._headers, "Content-Type": "application/json"}
+        encoded = json.dumps(body).encode() if isinstance(body, dict) else body
+        headers = self._headers if encoded is None else {**self._headers, "Content-Type": content_type}
         while True:
             reused = self._connection is not None
             try:
@@ -204,10 +218,10 @@ class Transport:
         if status in _OF_OTHER_PORTS and not problem:
             raise self._no_http(answer.decode("utf-8", "replace").strip().partition("\n")[0] or f"status {status}")
         detail = str(problem.get("detail") or problem.get("title") or f"status {status}")
-        if status in RETRYABLE_STATUS:
+        kind, code = CONDITIONS.get(str(problem.get("condition", "")), (None, ""))
+        if status in RETRYABLE_STATUS and (kind is None or not path.startswith(STAGING)):
             self.close()
             raise UnansweredError(f"not ready ({detail})")
-        kind, code = CONDITIONS.get(str(problem.get("condition", "")), (None, ""))
         if kind is not None:
             raise kind(code, detail)
         if status == 401:
