@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import pyarrow
 import pytest
 import stomp
 
@@ -127,6 +128,33 @@ def test_addresses(call: Call) -> None:
     said(call("queue", "create", "news.q", "--address", "news", "--multicast"))
     assert "delete them first, or force it" in refused(call("address", "delete", "news"))
     assert said(call("address", "delete", "news", "--force")) == "address 'news' is deleted, and 1 queue with it\n"
+
+
+def test_what_is_staged(call: Call, broker: delosmq.Broker) -> None:
+    sink = io.BytesIO()
+    table = pyarrow.table({"body": ["x", "y"]})
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+    def post(path: str, body: bytes, kind: str) -> None:
+        token = base64.b64encode(f"{broker.user}:{broker.password}".encode()).decode()
+        headers = {"Authorization": f"Basic {token}", "Content-Type": kind}
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{broker.http_url}/api/v1/staging/app/{path}", body, headers)
+        ) as answer:
+            assert answer.status == 200
+
+    stream = "application/vnd.apache.arrow.stream"
+    post("1/parts/part-1?address=staged.here", sink.getvalue(), stream)
+    listed = said(call("staged", "list")).split()
+    assert listed[listed.index("app") :][:5] == ["app", "1", "part-1", broker.user, "2"]
+    assert "1 part of 'app' discarded" in said(call("staged", "discard", "app"))
+    post("2/publish", b'{"parts": []}', "application/json")
+    (known,) = json.loads(said(call("staged", "published", "--json")))
+    assert (known["application"], known["published"]) == ("app", 2)
+    assert json.loads(said(call("staged", "list", "--json"))) == []
+    assert "forgotten" in said(call("staged", "forget", "app"))
+    assert "DMQ7118" in refused(call("staged", "forget", "app"))
 
 
 def test_transactions(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""``delosmq address``, ``delosmq transaction`` and ``delosmq lease``."""
+"""``delosmq address``, ``delosmq transaction``, ``delosmq lease`` and ``delosmq staged``."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -11,6 +11,9 @@ from delosmq.cli.output import plain_console, print_json, print_table, tell_miss
 from delosmq.model.errors import BrokerError
 from delosmq.model.phrases import counted
 
+staged_app = typer.Typer(
+    no_args_is_help=True, help="What sinks, such as queries of Spark, have staged at a running broker."
+)
 address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
 lease_app = typer.Typer(
     no_args_is_help=True, help="Lease groups of a running broker: readers such as queries of Spark."
@@ -43,6 +46,22 @@ TRANSACTION_COLUMNS: Final = (
     ("size_bytes", "BYTES"),
 )
 HEURISTIC_COLUMNS: Final = (("xid", "XID"), ("outcome", "OUTCOME"), ("user", "USER"))
+PART_COLUMNS: Final = (
+    ("application", "APPLICATION"),
+    ("batch", "BATCH"),
+    ("part", "PART"),
+    ("user", "USER"),
+    ("rows", "ROWS"),
+    ("bytes", "BYTES"),
+    ("addresses", "ADDRESSES"),
+    ("age_s", "AGE-S"),
+)
+APPLICATION_COLUMNS: Final = (
+    ("application", "APPLICATION"),
+    ("published", "PUBLISHED"),
+    ("user", "USER"),
+    ("age_s", "AGE-S"),
+)
 GROUP_COLUMNS: Final = (
     ("group", "GROUP"),
     ("queue", "QUEUE"),
@@ -65,10 +84,12 @@ IN_USE_MS: Final = 10_000
 """As for the broker: a group whose reader was heard of since is in use."""
 _ADDRESSES: Final = "/api/v1/addresses"
 _LEASES: Final = "/api/v1/leases"
+_STAGING: Final = "/api/v1/staging"
 _MS_PER_S: Final = 1000
 _TRANSACTIONS: Final = "/api/v1/transactions"
 
 Name = Annotated[str, typer.Argument(help="Name of the address.")]
+Application = Annotated[str, typer.Argument(help="Name of the application: the id of a query, or a transactionalId.")]
 GroupName = Annotated[str, typer.Argument(help="Name of the group: the option group.id of its reader.")]
 Xid = Annotated[str, typer.Argument(help="The xid, as `delosmq transaction list` shows it.")]
 
@@ -246,6 +267,49 @@ def release_group(
         )
     done = client.call("POST", f"{path}/release", {})
     plain_console().print(f"group '{name}' is released, and {counted(done['released'], 'message')} went back")
+
+
+@staged_app.callback()
+def staged() -> None:
+    """What sinks have staged at a running broker."""
+
+
+@staged_app.command("list")
+@of_broker
+def list_parts(limit: Limit = 1_000, as_json: AsJson = False, *, client: HttpClient) -> None:
+    """Show the parts that are staged and not published: of this user, or of all users with manage."""
+    page = client.get(f"{_STAGING}/parts", limit=limit)
+    _print_page(_with_ages(page["parts"], as_json), PART_COLUMNS, as_json=as_json, more=page["next"])
+
+
+@staged_app.command("published")
+@of_broker
+def list_applications(limit: Limit = 1_000, as_json: AsJson = False, *, client: HttpClient) -> None:
+    """Show which batch each application published last."""
+    page = client.get(f"{_STAGING}/applications", limit=limit)
+    _print_page(_with_ages(page["applications"], as_json), APPLICATION_COLUMNS, as_json=as_json, more=page["next"])
+
+
+def _with_ages(rows: list[dict[str, Any]], as_json: bool) -> list[dict[str, Any]]:
+    return rows if as_json else [{**row, "age_s": max(0, row["age_ms"]) // 1000} for row in rows]
+
+
+@staged_app.command("discard")
+@of_broker
+def discard_parts(application: Application, client: HttpClient) -> None:
+    """Discard all parts of an application that are not published. A batch of it that is under way fails."""
+    done = client.call("DELETE", f"{_STAGING}/{in_path(application, 'APPLICATION')}/parts")
+    plain_console().print(f"{counted(done['discarded'], 'part')} of '{application}' discarded")
+
+
+@staged_app.command("forget")
+@of_broker
+def forget_application(application: Application, client: HttpClient) -> None:
+    """Forget which batch an application published last. Only when it never publishes again: it would be sent twice."""
+    done = client.call("DELETE", f"{_STAGING}/{in_path(application, 'APPLICATION')}")
+    if not done["forgotten"]:
+        raise BrokerError("DMQ7118", f"no application '{application}' has published, or it is another user's")
+    plain_console().print(f"application '{application}' is forgotten")
 
 
 def _print_groups(groups: list[dict[str, Any]]) -> None:

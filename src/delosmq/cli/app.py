@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from delosmq import __version__
-from delosmq.cli.address_commands import address_app, lease_app, transaction_app
+from delosmq.cli.address_commands import address_app, lease_app, staged_app, transaction_app
 from delosmq.cli.explain_commands import explain_app
 from delosmq.cli.output import plain_console
 from delosmq.cli.queue_commands import queue_app
@@ -28,6 +28,7 @@ app.add_typer(address_app, name="address")
 app.add_typer(transaction_app, name="transaction")
 app.add_typer(router_app, name="router")
 app.add_typer(lease_app, name="lease")
+app.add_typer(staged_app, name="staged")
 app.add_typer(explain_app, name="explain")
 app.add_typer(spark_app, name="spark")
 
