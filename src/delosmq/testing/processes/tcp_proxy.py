@@ -48,7 +48,7 @@ class TcpProxy:
     Attributes:
         port: where clients connect, on 127.0.0.1; the same after each start.
         accepted: connections so far.
-        answered: those of them on which the server has said something.
+        answered: those of them on which the server has said something that was passed on.
         ended: those of them that are over.
     """
 
@@ -288,9 +288,9 @@ class TcpProxy:
                 if not content:
                     break
                 number += 1
+                await self._pass_on(pair, ProxiedPiece(pair.number, number, to_client, content))
                 if to_client and number == 1:
                     self._count(answered=1)
-                await self._pass_on(pair, ProxiedPiece(pair.number, number, to_client, content))
         except OSError:
             pass
         except Exception as error:
