@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from delosmq.engine.api import EngineBroker, EngineEvents
-from delosmq.model.errors import ConfigurationError, StorageError
+from delosmq.engine.api import EngineBroker, EngineEvents, JobWaiter
+from delosmq.model.errors import BrokerError, ConfigurationError, StorageError
 from delosmq.model.ids import Position
 from delosmq.model.message import ANYCAST, Message
 from delosmq.model.settings import BrokerSettings, DatabaseStoreSettings, JournalSettings, QueueSettings
@@ -173,6 +173,30 @@ def test_one_old_message_keeps_no_later_rows(
     (slot,) = again.broker.queues["dead"].pending.in_order()
     assert slot.message.body == b"letter"
     assert again.broker.queues["jobs"].message_count == 0
+
+
+def test_what_a_sink_staged_and_published_is_there_in_the_next_life(
+    settings: DatabaseStoreSettings, stores: Stores
+) -> None:
+    life = Life(stores.open(settings), JOURNAL)
+    for uuid, batch in (("a", 0), ("b", 1)):
+        part = life.broker.staging.begin("query", batch, uuid, "sam")
+        message = Message("jobs", "stomp/12", b"", uuid.encode(), durable=True, timestamp_ms=life.clock.wall_ms())
+        assert life.broker.staging.add(part, message, ANYCAST)
+        assert life.broker.staging.prepare(part, Ended())
+        if uuid == "a":
+            assert life.broker.staging.publish("query", batch, [uuid], "sam")
+        life.turn()
+    life.store.close(30)
+    again = Life(stores.open(settings), JOURNAL)
+    assert not again.broker.staging.publish("query", 0, ["a"], "sam")
+    assert again.broker.staging.publish("query", 1, ["b"], "sam")
+    again.turn()
+    assert [slot.message.body for slot in again.broker.queues["jobs"].pending.in_order()] == [b"a", b"b"]
+
+
+class Ended(JobWaiter):
+    def on_ended(self, error: BrokerError | None) -> None: ...
 
 
 def test_brokers_that_make_the_tables_at_once_both_find_them(postgres: PostgresServer) -> None:
