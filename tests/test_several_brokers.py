@@ -20,5 +20,6 @@ def test_each_configuration_of_the_page_starts(core: str, tmp_path: Path) -> Non
     )
     loaded = load_broker_xml(path, properties={}, memory_bytes=1024**3)
     names = {router.name for router in loaded.settings.connection_routers}
-    assert names or (loaded.settings.broadcast_groups and loaded.settings.discovery_groups)
+    finds_others = loaded.settings.broadcast_groups and loaded.settings.discovery_groups
+    assert names or finds_others or loaded.settings.database
     assert {acceptor.router for acceptor in loaded.settings.acceptors} == names

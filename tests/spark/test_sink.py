@@ -12,6 +12,9 @@ from delosmq.spark.sink_options import parse_sink_options
 from pyspark_delosmq import DefaultSource
 from tests.spark.brokers import RealBroker
 
+# pyspark has to be there, for some of them Java as well.
+pytestmark = pytest.mark.spark
+
 SERVERS = {"servers": "localhost:1"}
 
 
@@ -198,7 +201,6 @@ def test_a_task_that_fails_leaves_nothing(broker: RealBroker):
 # -- Spark ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_batch_write_reaches_the_queue_once_under_its_transactional_id(spark: Any, broker: RealBroker):  # PIPE-1
     from pyspark.errors import PySparkException
@@ -223,7 +225,6 @@ def test_a_batch_write_reaches_the_queue_once_under_its_transactional_id(spark: 
         frame.write.format("delosmq").mode("overwrite").options(**options).save()
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_stream_from_queue_to_queue_writes_each_message_once(
     spark: Any, broker: RealBroker, tmp_path: Path
@@ -240,7 +241,6 @@ def test_a_stream_from_queue_to_queue_writes_each_message_once(
     assert sorted(map(int, texts(spark, broker))) == list(range(250))
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_batch_that_was_published_before_its_driver_died_is_not_sent_again(
     spark: Any, broker: RealBroker, tmp_path: Path
