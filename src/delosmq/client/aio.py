@@ -17,9 +17,10 @@ from typing import Final, Unpack
 from weakref import WeakSet
 
 from delosmq.client import errors
-from delosmq.client.aio_producer import SendOptions
+from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
+from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.client.aio_session import AsyncSession
-from delosmq.client.aio_xa import AsyncXaSession
+from delosmq.client.aio_xa import AsyncXaResource, AsyncXaSession
 from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
@@ -32,6 +33,20 @@ from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.options import AckMode
+
+__all__ = [
+    "AsyncBrowser",
+    "AsyncConnection",
+    "AsyncConnectionFactory",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "AsyncSession",
+    "AsyncXaResource",
+    "AsyncXaSession",
+    "Connecting",
+    "ErrorListener",
+    "connect",
+]
 
 _LOG: Final = logging.getLogger("delosmq.client")
 
@@ -77,6 +92,7 @@ class AsyncConnection(AsyncCloseable):
 
     def __init__(self, link: Link, *, watched: bool = True) -> None:
         self._link = link
+        self._watched = watched
         self._closed = False
         self._sender: AsyncSession | None = None
         self._sessions: WeakSet[AsyncSession] = WeakSet()
@@ -89,7 +105,11 @@ class AsyncConnection(AsyncCloseable):
 
     @classmethod
     async def open(cls, plan: ConnectionPlan, *, watched: bool = True) -> "AsyncConnection":
-        """One that delivers no messages yet."""
+        """One that delivers no messages yet.
+
+        Args:
+            watched: False where another object stands for it and its sessions, which is told of when it is forgotten.
+        """
         link = Link(plan)
         await link.open()
         return cls(link, watched=watched)
@@ -114,12 +134,15 @@ class AsyncConnection(AsyncCloseable):
         self._check()
         self._link.machine.stop()
 
-    async def create_session(self, mode: AckMode = AckMode.AUTO, *, watched: bool = True) -> AsyncSession:
+    async def create_session(self, mode: AckMode = AckMode.AUTO) -> AsyncSession:
         """
         Raises:
             IllegalStateError: DMQ9001, the connection is closed.
             ClientOptionError: DMQ9056, the mode is none.
         """
+        return self._create_session(mode, watched=self._watched)
+
+    def _create_session(self, mode: AckMode, *, watched: bool) -> AsyncSession:
         self._check()
         if not isinstance(mode, AckMode):
             raise errors.wrong_argument("mode", mode, f"one of {', '.join(map(str, AckMode))}")
@@ -127,7 +150,7 @@ class AsyncConnection(AsyncCloseable):
         self._keep(session, watched=watched)
         return session
 
-    async def create_xa_session(self, *, watched: bool = True) -> AsyncXaSession:
+    async def create_xa_session(self) -> AsyncXaSession:
         """A session for distributed transactions.
 
         Raises:
@@ -137,7 +160,7 @@ class AsyncConnection(AsyncCloseable):
         machine = self._link.machine.create_session(AckMode.TRANSACTED, xa=True)
         assert machine.xa is not None  # as was asked for
         session = AsyncXaSession(self._link, machine, machine.xa, self)
-        self._keep(session, watched=watched)
+        self._keep(session, watched=self._watched)
         return session
 
     def _keep(self, session: AsyncSession, *, watched: bool) -> None:
@@ -193,7 +216,7 @@ class AsyncConnection(AsyncCloseable):
     async def send(self, destination: Named, message: Sendable, **options: Unpack[SendOptions]) -> str:
         """Sends one message; a persistent one is safe with the broker then. Gives its id."""
         if self._sender is None:
-            self._sender = await self.create_session(watched=False)
+            self._sender = self._create_session(AckMode.AUTO, watched=False)
             self._sender.counts_callers = False
         producer = await self._sender.shared_producer()
         return await producer.send(message, destination=destination, **options)
@@ -247,7 +270,7 @@ class AsyncConnection(AsyncCloseable):
         A message is acknowledged when its turn ends well: when the next one is asked for. When the turn raises or
         leaves the loop it goes back, and its delivery counts.
         """
-        session = await self.create_session(AckMode.INDIVIDUAL, watched=False)
+        session = self._create_session(AckMode.INDIVIDUAL, watched=False)
         try:
             consumer = await session.create_consumer(named(destination), selector)
             while (message := await consumer.receive(timeout_s)) is not None:

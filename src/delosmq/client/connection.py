@@ -104,7 +104,7 @@ class ClientConnection(Closeable):
             IllegalStateError: DMQ9001, the connection is closed.
         """
         self._check()
-        inner = self._thread.run(self._inner.create_xa_session(watched=False))
+        inner = self._thread.run(self._inner.create_xa_session())
         session = XaSession(self._thread, inner, self)
         self._sessions.add(session)
         watch(session, "session", inner.is_open, inner.close_soon())
@@ -112,7 +112,7 @@ class ClientConnection(Closeable):
 
     def _session(self, mode: AckMode, *, watched: bool) -> ClientSession:
         self._check()
-        inner = self._thread.run(self._inner.create_session(mode, watched=False))
+        inner = self._thread.run(self._inner.create_session(mode))
         session = ClientSession(self._thread, inner, self)
         self._sessions.add(session)
         if watched:
