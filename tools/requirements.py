@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = Path("docs", "requirements.md")
 BEGIN = "<!-- written by tools/requirements.py: begin -->"
 END = "<!-- written by tools/requirements.py: end -->"
-ID = re.compile(r"\b(?:RING|ROUTE|TTL|EXCL|ACK|PIPE|CLUS|BROKER)-[0-9]+\b")
+ID = re.compile(r"\b(?:RING|ROUTE|TTL|EXCL|ACK|PIPE|CLUS|HA|BROKER)-[0-9]+\b")
 
 AREAS = {
     "RING": "Ring queues",
@@ -31,6 +31,7 @@ AREAS = {
     "ACK": "Acknowledgement",
     "PIPE": "Spark",
     "CLUS": "Several brokers",
+    "HA": "Takeover",
     "BROKER": "The broker as a whole",
 }
 MEANINGS = {
@@ -77,6 +78,14 @@ MEANINGS = {
     "ROUTE-8": "Where a key belongs, by HTTP and management messages; filters that are changed while the broker runs.",
     "ROUTE-9": "The routers of Artemis's manual and the programs of its examples, with brokers as processes.",
     "CLUS-1": "Brokers announce themselves and are found by UDP as Artemis's are; who falls silent is missed.",
+    "HA-1": (
+        "Two brokers on one shared directory: one is active; the backup takes over what a killed primary had "
+        "confirmed, and makes way when the primary is back."
+    ),
+    "HA-2": (
+        "The same on tables in PostgreSQL, fenced in each commit: a paused primary wakes up and confirms nothing more; "
+        "the database killed, slow, full or read-only holds up confirmations and loses none."
+    ),
     "TTL-1": (
         "A connection from which nothing comes within its TTL is closed, and its subscriptions with it "
         "(STOMP: the TTL follows from the heart-beats)."
@@ -141,14 +150,6 @@ MEANINGS = {
         "connection, no other (no SNI yet)."
     ),
     "BROKER-5": "Command line, HTTP API, health and Prometheus metrics (no console yet).",
-    "HA-1": (
-        "Two brokers on one shared directory: one is active; the backup takes over what a killed primary had "
-        "confirmed, and makes way when the primary is back."
-    ),
-    "HA-2": (
-        "The same on tables in PostgreSQL, fenced in each commit: a paused primary wakes up and confirms nothing more; "
-        "the database killed, slow, full or read-only holds up confirmations and loses none."
-    ),
     "BROKER-6": "`with delosmq.Broker() as broker:` in any Python process, several at once.",
 }
 """What the ids ask for, as far as it is served."""
