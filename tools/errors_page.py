@@ -203,7 +203,10 @@ class Code:
         elif isinstance(above, ast.Tuple):
             classes = [label_of(one) for one in above.elts if label_of(one).endswith("Error")]
             said = max((self.text_of(one) for one in above.elts if one is not node), key=len)
-            yield Row(code, "{detail}" if classes else said, classes[0] if classes else "notice")
+            if classes:
+                remedy = next((one for one in above.elts if one is not node and isinstance(one, ast.Constant)), None)
+                said = f"{{detail}} {self.text_of(remedy)}".strip()
+            yield Row(code, said, classes[0] if classes else "notice")
         else:
             text = self._whole(node)
             if text.startswith(f"{code}: "):

@@ -19,8 +19,8 @@ def wrong_option_value(where: str, name: str, value: str, wanted: str) -> Client
     return ClientOptionError("DMQ9051", f"{where}: '{name}' is '{value}', but must be {wanted}.")
 
 
-def wrong_url(url: str, why: str) -> ClientOptionError:
-    return ClientOptionError("DMQ9052", f"'{url}' is no URL of a broker: {why}")
+def wrong_url(url: str, remedy: str) -> ClientOptionError:
+    return ClientOptionError("DMQ9052", f"'{url}' is no URL of a broker: {remedy}")
 
 
 def no_destination() -> ClientOptionError:
@@ -35,8 +35,8 @@ def other_destination(own: str) -> ClientOptionError:
     )
 
 
-def wrong_destination(name: str, why: str) -> ClientOptionError:
-    return ClientOptionError("DMQ9055", f"'{name}' is no destination: {why}")
+def wrong_destination(name: str, remedy: str) -> ClientOptionError:
+    return ClientOptionError("DMQ9055", f"'{name}' is no destination: {remedy}")
 
 
 def wrong_argument(name: str, value: object, wanted: str) -> ClientOptionError:
@@ -113,7 +113,9 @@ def wrong_kind(kind: str, wanted: str, remedy: str) -> MessageFormatError:
 
 
 def unreadable(what: str, why: str) -> MessageFormatError:
-    return MessageFormatError("DMQ9062", f"the {what} of the message can't be read: {why}")
+    return MessageFormatError(
+        "DMQ9062", f"the {what} of the message can't be read: {why.removesuffix('.')}. Look at what its sender sends."
+    )
 
 
 def unreachable(peer: str, why: str) -> ConnectionLostError:
@@ -148,7 +150,9 @@ def still_not_connected(peer: str, wait_ms: int) -> TimedOutError:
 
 
 def left_for(peer: str, other: str, why: str) -> ConnectionLostError:
-    return ConnectionLostError("DMQ9079", f"the connection to {peer} is left for {other}: {why}.")
+    return ConnectionLostError(
+        "DMQ9079", f"the connection to {peer} is left for {other}: {why}. See that one's log if it is not wanted."
+    )
 
 
 def in_the_loop() -> IllegalStateError:
@@ -168,5 +172,5 @@ def not_replied(destination: str, timeout_s: float) -> TimedOutError:
 
 def no_reply_to(message_id: str) -> IllegalStateError:
     return IllegalStateError(
-        "DMQ9071", f"the message {message_id} says not where to reply to: send it with request(), or set reply_to."
+        "DMQ9071", f"the message {message_id} does not say where to reply to: send it with request(), or set reply_to."
     )

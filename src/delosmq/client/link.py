@@ -234,7 +234,11 @@ class Link(ClientEvents, SocketOwner):
             await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
         self._reconnecting = None
         self.machine.lose(
-            errors.lost(str(self._plan), f"{rounds} rounds found no broker; the last said: {error.message}")
+            errors.lost(
+                str(self._plan),
+                f"{rounds} rounds found no broker; the last said: {error.message}",
+                "Connect again later, or have more rounds made with maxReconnectAttempts.",
+            )
         )
         self._cancel_timer()
 
@@ -302,9 +306,7 @@ class Link(ClientEvents, SocketOwner):
         if source is not self._socket:
             return
         self._drop_socket()
-        self.machine.interrupt(
-            None if cause is None else errors.lost(str(self._plan), f"{cause}. See the broker's log.")
-        )
+        self.machine.interrupt(None if cause is None else errors.lost(str(self._plan), str(cause)))
         if not self.is_open():
             self._cancel_timer()
 

@@ -247,7 +247,7 @@ def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
         split = urlsplit(url)
         port = split.port
     except ValueError as error:
-        raise wrong_url(shown, f"{error}.") from None
+        raise wrong_url(shown, f"{error}; write tcp://host:port.") from None
     if split.scheme not in (*DEFAULT_PORTS, LOCAL):
         near = nearest(split.scheme, (*DEFAULT_PORTS, LOCAL))
         meant = f"did you mean {near}://?" if near else "write tcp://host:port, or ssl://host:port for TLS."

@@ -387,7 +387,7 @@ class OpenWireClient(CommandSender):
     def _logged_in(self, request: PendingRequest) -> None:
         error = request.error
         if error is not None and self._lives and not isinstance(error, ClientSecurityError):
-            self.interrupt(errors.lost(self._identity.peer, error.message))
+            self.interrupt(errors.lost(self._identity.peer, error.message, "It is made again."))
         elif error is not None:
             self.lose(error)
         elif self._lives:

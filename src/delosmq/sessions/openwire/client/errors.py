@@ -1,5 +1,6 @@
 """The sentences of the client's machine, and the exceptions that the broker answers with, as errors of Python."""
 
+import re
 from typing import Final
 
 from delosmq.model.errors import XAER_RMERR, XAER_RMFAIL
@@ -57,7 +58,9 @@ def listener_without_prefetch(destination: str) -> IllegalStateError:
 
 def deleted_destination(destination: str) -> InvalidDestinationError:
     return InvalidDestinationError(
-        "DMQ9006", f"the temporary destination {destination} is gone: its connection was closed, or has deleted it."
+        "DMQ9006",
+        f"the temporary destination {destination} is gone: its connection was closed, or has deleted it. Leave out the"
+        " message, or ask its receiver for another destination.",
     )
 
 
@@ -82,8 +85,10 @@ def message_too_large(size: int, limit: int) -> ResourceAllocationError:
     )
 
 
-def lost(peer: str, why: str) -> ConnectionLostError:
-    return ConnectionLostError("DMQ9009", f"the connection to {peer} is gone: {why}")
+def lost(
+    peer: str, why: str, remedy: str = "See the broker's log and connect again, or let failover:(...) do that."
+) -> ConnectionLostError:
+    return ConnectionLostError("DMQ9009", f"the connection to {peer} is gone: {_whole(why)} {remedy}")
 
 
 def silent(peer: str, timeout_ms: int) -> ConnectionLostError:
@@ -110,14 +115,14 @@ def in_doubt() -> TransactionInDoubtError:
 
 def no_broker(peer: str, why: str) -> ConnectionLostError:
     return ConnectionLostError(
-        "DMQ9013", f"{peer} does not speak OpenWire: {why} Check host, port and scheme of the URL."
+        "DMQ9013", f"{peer} does not speak OpenWire: {_whole(why)} Check host, port and scheme of the URL."
     )
 
 
 def closed_by_peer(peer: str, *, negotiating: bool) -> ConnectionLostError:
     if negotiating:
         return no_broker(peer, "it closes the connection without a word.")
-    return lost(peer, "the broker has closed it: see the broker's log.")
+    return lost(peer, "the broker has closed it.")
 
 
 def rolled_back() -> TransactionRolledBackError:
@@ -143,42 +148,77 @@ def no_branch() -> IllegalStateError:
     )
 
 
-def branch_misused(xid: str, why: str, error_code: int) -> XaTransactionError:
-    return XaTransactionError("DMQ9016", f"branch {xid}: {why}.", error_code)
+def branch_misused(xid: str, why: str, remedy: str, error_code: int) -> XaTransactionError:
+    return XaTransactionError("DMQ9016", f"branch {xid}: {why}: {remedy}.", error_code)
 
 
 def branch_refused(error: ClientError) -> XaTransactionError:
     """What the broker says of a branch, or why it says nothing."""
-    _, mark, written = error.message.rpartition(_XA_MARK)
-    try:
-        return XaTransactionError("DMQ9028", error.message, int(written) if mark else XAER_RMFAIL)
-    except ValueError:
-        return XaTransactionError("DMQ9028", error.message, XAER_RMERR)
+    written = _XA_CODE.findall(error.message)
+    error_code = XAER_RMFAIL if not written else int(written[-1]) if written[-1] else XAER_RMERR
+    sentence = f"{_whole(error.message)} Call recover() for the branches that are prepared, and end them."
+    return XaTransactionError("DMQ9028", sentence, error_code)
 
 
-_XA_MARK: Final = "xaErrorCode:"
-_SECURITY: Final = "DMQ9020"
-_CLASSES: Final[dict[str, tuple[str, type[ClientError]]]] = {
-    "SecurityException": (_SECURITY, ClientSecurityError),
-    "JMSSecurityException": (_SECURITY, ClientSecurityError),
-    "InvalidDestinationException": ("DMQ9021", InvalidDestinationError),
-    "DestinationDoesNotExistException": ("DMQ9021", InvalidDestinationError),
-    "InvalidSelectorException": ("DMQ9022", InvalidSelectorError),
-    "InvalidClientIDException": ("DMQ9023", InvalidClientIdError),
-    "ResourceAllocationException": ("DMQ9024", ResourceAllocationError),
-    "TransactionRolledBackException": ("DMQ9025", TransactionRolledBackError),
-    "IllegalStateException": ("DMQ9026", IllegalStateError),
+_XA_CODE: Final = re.compile(r"xaErrorCode:(-?[0-9]{1,9}|)")
+_Kind = tuple[str, type[ClientError], str]
+_SECURITY: Final[_Kind] = (
+    "DMQ9020",
+    ClientSecurityError,
+    "See whether user= and password= of connect() are right, and have the user given the permission for this.",
+)
+_DESTINATION: Final[_Kind] = (
+    "DMQ9021",
+    InvalidDestinationError,
+    "See whether there is one of this name at the broker, and whether the name is written as it has it.",
+)
+_CLASSES: Final[dict[str, _Kind]] = {
+    "SecurityException": _SECURITY,
+    "JMSSecurityException": _SECURITY,
+    "InvalidDestinationException": _DESTINATION,
+    "DestinationDoesNotExistException": _DESTINATION,
+    "InvalidSelectorException": (
+        "DMQ9022",
+        InvalidSelectorError,
+        "Write it as a condition of SQL on properties, such as: price > 10 AND colour = 'red'.",
+    ),
+    "InvalidClientIDException": (
+        "DMQ9023",
+        InvalidClientIdError,
+        "Close the connection that has this id, or connect with another client_id=.",
+    ),
+    "ResourceAllocationException": (
+        "DMQ9024",
+        ResourceAllocationError,
+        "Try again when there is room, or have the broker's limit raised.",
+    ),
+    "TransactionRolledBackException": (
+        "DMQ9025",
+        TransactionRolledBackError,
+        "Do the whole transaction once more: nothing of it has happened.",
+    ),
+    "IllegalStateException": (
+        "DMQ9026",
+        IllegalStateError,
+        "See the broker's log for what keeps it from this, and end that first.",
+    ),
 }
-"""By the last part of the class's name: brokers say javax.jms or jakarta.jms."""
+"""By the last part of the class's name, as brokers say javax.jms or jakarta.jms; what the program can do about it."""
 
 
 def refused(what: str, thrown: Throwable | None) -> ClientError:
     """The broker's exception as an error; ``what`` is what was asked for."""
     java_class = "" if thrown is None else thrown.class_name or ""
     text = "" if thrown is None else thrown.message or ""
-    sentence = f"the broker refused {what}: {text or java_class or 'it does not say why'}"
+    sentence = _whole(f"the broker refused {what}: {text or java_class or 'it does not say why'}")
     found = _CLASSES.get(java_class.rpartition(".")[2])
     if found is None:
-        return RefusedError("DMQ9027", sentence, java_class)
-    code, kind = found
-    return kind(code, sentence)
+        return RefusedError("DMQ9027", f"{sentence} See the broker's log for more.", java_class)
+    code, kind, remedy = found
+    space = "\n" if "\n" in sentence else " "
+    return kind(code, f"{sentence}{space}{remedy}")
+
+
+def _whole(text: str) -> str:
+    """As a sentence, behind which another one can stand; not what ends with a drawing of the place."""
+    return text if text.endswith((".", "!", "?")) or "\n" in text else f"{text}."

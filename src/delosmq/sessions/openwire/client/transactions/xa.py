@@ -106,7 +106,9 @@ class XaBranches:
             XaTransactionError: XAER_PROTO, the session works in a branch already.
         """
         if self._transaction.transaction_id is not None:
-            raise errors.branch_misused(xid.key(), "its session works in a branch already: end that first", XAER_PROTO)
+            raise errors.branch_misused(
+                xid.key(), "its session works in a branch already", "end that first", XAER_PROTO
+            )
         self._transaction.associate(xid)
         self._began()
 
@@ -116,11 +118,13 @@ class XaBranches:
             XaTransactionError: XAER_PROTO, the session works in another branch, or in none; XAER_INVAL, unknown flags.
         """
         if flags not in (TMSUCCESS, TMFAIL, TMSUSPEND):
-            raise errors.branch_misused(xid.key(), "end takes SUCCESS, FAIL or SUSPEND", XAER_INVAL)
+            raise errors.branch_misused(
+                xid.key(), "end() does not take these flags", "say SUCCESS, FAIL or SUSPEND", XAER_INVAL
+            )
         if not self._works_in(xid):
             if flags == TMSUCCESS and self._sender.ended_branches.find(xid.key()) is not None:
                 return finished(_END)  # as after a suspension
-            raise errors.branch_misused(xid.key(), "its session does not work in it: start it first", XAER_PROTO)
+            raise errors.branch_misused(xid.key(), "its session does not work in it", "start it first", XAER_PROTO)
         self._ends()
         info = self._transaction.end_info()
         commands = self._transaction.commands
@@ -239,11 +243,11 @@ class XaBranches:
 
     def _check_committable(self, xid: XATransactionId) -> None:
         if self._works_in(xid):
-            raise errors.branch_misused(xid.key(), "its session works in it still: end it first", XAER_PROTO)
+            raise errors.branch_misused(xid.key(), "its session works in it still", "end it first", XAER_PROTO)
         branch = self._sender.ended_branches.find(xid.key())
         if branch is not None and branch.rollback_only:
-            why = "it was ended as failed, or the connection broke before it was prepared: roll it back"
-            raise errors.branch_misused(xid.key(), why, XA_RBINTEGRITY)
+            why = "it was ended as failed, or the connection broke before it was prepared"
+            raise errors.branch_misused(xid.key(), why, "roll it back", XA_RBINTEGRITY)
 
     def _end_after_error(self, xid: XATransactionId, error: ClientError) -> None:
         """Ends this client's part in a branch whose request failed. What its sessions consumed in the branch counts as
