@@ -24,6 +24,8 @@ from delosmq.spark.schema import COLUMNS, arrow_schema
 USER, PASSWORD = "spark", "s3cret-of-tests"
 BUSY_S = 10.0
 SLICE_ROWS = 500
+MAX_ROWS, MAX_BYTES, MAX_WAIT_MS = 1_000_000, 1 << 30, 30_000
+"""What the real one takes at most (delosmq.manage.http.requests)."""
 START = datetime(2026, 3, 1, 23, 50, tzinfo=UTC)
 
 
@@ -71,6 +73,7 @@ class FakeBroker:
         self.sequence = 0
         self.user, self.password = USER, PASSWORD
         self.busy_s = BUSY_S
+        self.limits = {"max_rows": MAX_ROWS, "max_bytes": MAX_BYTES}
         self.clock: Callable[[], float] = time.monotonic
         self.fetches: list[str] = []
         self.cut_after_bytes: int | None = None
@@ -140,12 +143,21 @@ class FakeBroker:
             "epoch": group.epoch,
             "acked": group.acked,
             "lease": group.newest,
+            "limits": self.limits,
         }
 
     def lease(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        most = {"max_rows": self.limits["max_rows"], "max_bytes": self.limits["max_bytes"], "wait_ms": MAX_WAIT_MS}
+        for asked, limit in most.items():
+            if not (asked != "wait_ms") <= body[asked] <= limit:
+                raise Problem(400, "INVALID", f"'{asked}' is {body[asked]} but {limit} is the most")
         group = self._group(name)
         deadline = time.monotonic() + body["wait_ms"] / 1000
         self._fence(group, body)
+        if body["after"] > group.newest:
+            raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} has made leases up to {group.newest}")
+        if body["after"] < group.acked:
+            raise Problem(404, "LEASE_LOST", f"lease {body['after'] + 1} of group {name!r} is acknowledged")
         self._ack(group, body["after"])
         number = body["after"] + 1
         while number not in group.leases:

@@ -146,6 +146,75 @@ def test_sparks_limit_decides(fake: FakeBroker, readers: Any, limit: Any, rows: 
     assert len(fake.groups["g"].leases[1]) == rows
 
 
+# PIPE-3
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxRows((1 << 31) - 1), ReadMaxBytes(1 << 40), None])
+def test_no_limit_is_above_what_a_broker_takes(fake: FakeBroker, readers: Any, limit: Any):
+    fake.publish("q", [b"a"] * 3)
+    reader = readers(maxOffsetsPerTrigger="10000000", maxBytesPerTrigger=str(1 << 40))
+    end = reader.latestOffset(reader.initialOffset(), limit or reader.getDefaultReadLimit())
+    assert (end["lease"], len(fake.groups["g"].leases[1])) == (1, 3)
+
+
+def test_the_limits_that_a_broker_tells_count(fake: FakeBroker, readers: Any):
+    fake.limits = {"max_rows": 5, "max_bytes": 30}
+    fake.publish("q", [b"ten bytes."] * 4)
+    reader = readers()
+    reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert len(fake.groups["g"].leases[1]) == 3
+
+
+def test_a_group_lost_while_its_query_runs_fails_it(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b"])
+    reader = readers()
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(1))
+    fake.release("g")
+    for call in (
+        reader.reportLatestOffset,
+        lambda: reader.commit(end),
+        lambda: reader.latestOffset(end, ReadMaxRows(1)),
+    ):
+        with pytest.raises(LeaseLostError):
+            call()
+
+
+def test_a_group_lost_while_its_query_runs_is_made_anew_where_loss_is_allowed(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b"])
+    reader = readers(failOnDataLoss="false")
+    end = reader.latestOffset(reader.initialOffset(), ReadMaxRows(1))
+    fake.release("g")
+    assert reader.reportLatestOffset() is None
+    reader.commit(end)
+    onward = reader.latestOffset(end, ReadMaxRows(1))
+    assert onward["incarnation"] != end["incarnation"]
+    assert read_all(reader, reader.partitions(end, onward)) == [b"a"]
+
+
+def test_the_end_of_available_now_is_found_although_the_group_is_lost_there(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b"])
+    reader = readers(failOnDataLoss="false")
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    fake.release("g")
+    end = reader.latestOffset(start, ReadMaxRows(5))
+    assert read_all(reader, reader.partitions(start, end)) == [b"a", b"b"]
+    assert reader.latestOffset(end, ReadMaxRows(5)) == end
+
+
+def test_a_checkpoint_older_than_what_is_acknowledged_goes_on_where_loss_is_allowed(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b", b"c", b"d"])
+    before = readers()
+    old = before.latestOffset(before.initialOffset(), ReadMaxRows(1))
+    newer = before.latestOffset(before.latestOffset(old, ReadMaxRows(1)), ReadMaxRows(1))
+    assert (old["lease"], newer["lease"], fake.groups["g"].acked) == (1, 3, 2)
+    with pytest.raises(LeaseLostError):
+        readers().latestOffset(old, ReadMaxRows(1))
+    reader = readers(failOnDataLoss="false")
+    end = reader.latestOffset(old, ReadMaxRows(1))
+    assert end == newer
+    assert read_all(reader, reader.partitions(old, end)) == [b"c"]
+    assert reader.latestOffset(end, ReadMaxRows(1)) == {**end, "lease": 4}
+
+
 def test_a_lost_group_fails_unless_loss_is_allowed(fake: FakeBroker, readers: Any):
     fake.publish("q", [b"a", b"b", b"c"])
     before = readers()

@@ -25,6 +25,16 @@ BUSY_PAUSE_S = 0.5
 """Together 90 s: longer than the 60 s for which a broker holds a group for its reader before the first lease is
 acknowledged. A query killed before its checkpoint had its first offset is restarted within."""
 BROWSE_PAGE_ROWS = 10_000
+MAX_LEASE_ROWS, MAX_LEASE_BYTES = 1_000_000, 1 << 30
+"""What a broker takes that does not tell its limits; it refuses a request for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLimits:
+    """The largest lease that the broker makes."""
+
+    max_rows: int = MAX_LEASE_ROWS
+    max_bytes: int = MAX_LEASE_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,7 @@ class Group:
     epoch: int
     acked: int
     lease: int
+    limits: LeaseLimits = LeaseLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ class LeaseClient:
                 if attempt > BUSY_ATTEMPTS:
                     raise
                 sleep(BUSY_PAUSE_S)
-        return _read(Group, answer, name="group")
+        return _read_group(answer)
 
     def check_destination(self, name: str, destination: SourceDestination) -> None:
         """Ask whether the group `name` may read `destination`; changes nothing at the broker.
@@ -127,6 +138,8 @@ class LeaseClient:
     ) -> LeaseSummary:
         """Acknowledge all leases up to `after` and get the next one, durable before the answer.
 
+        More rows or bytes than the broker leases at once are not asked for: they come with the next lease.
+
         The same lease again if it was made before; one with number `after` and no rows if nothing came in `wait_ms`.
 
         Raises:
@@ -134,8 +147,8 @@ class LeaseClient:
         """
         body: dict[str, object] = {
             "after": after,
-            "max_rows": max_rows,
-            "max_bytes": max_bytes,
+            "max_rows": min(max_rows, group.limits.max_rows),
+            "max_bytes": min(max_bytes, group.limits.max_bytes),
             "wait_ms": wait_ms,
             "epoch": group.epoch,
             "until": until,
@@ -155,17 +168,17 @@ class LeaseClient:
         """Where the group stands; changes nothing."""
         return _read(GroupSummary, self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat"))
 
-    def describe(self, group: str, after: int, upto: int) -> list[LeaseSummary]:
-        """The leases above `after` up to `upto`, for splitting them.
+    def describe(self, group: str, after: int, upto: int, *, complete: bool = True) -> list[LeaseSummary]:
+        """The leases above `after` up to `upto`, for splitting them; those that are left, unless it must be complete.
 
         Raises:
-            LeaseLostError: one of them is gone.
+            LeaseLostError: the group is gone, or one of them, and it must be complete.
         """
         path = f"/api/v1/leases/{segment(group)}/describe?from={after}&to={upto}"
         leases = [
             _read(LeaseSummary, entry, number="lease") for entry in _list(self.transport.call("GET", path), "leases")
         ]
-        if [lease.number for lease in leases] != list(range(after + 1, upto + 1)):
+        if complete and [lease.number for lease in leases] != list(range(after + 1, upto + 1)):
             raise errors.LeaseLostError(
                 "DMQ8023",
                 f"group {group!r} no longer has all leases from {after + 1} to {upto}: they were released or ended; "
@@ -269,6 +282,20 @@ class LeaseClient:
 def _wanted(names: tuple[str, ...]) -> str:
     headers = "true" if HEADERS_COLUMN in names else "false"
     return f"headers={headers}&columns={','.join(names)}"
+
+
+def _read_group(answer: Mapping[str, Any]) -> Group:
+    told = answer.get("limits")
+    limits = _read(LeaseLimits, told) if isinstance(told, dict) else LeaseLimits()
+    return Group(
+        name=_text(answer, "group"),
+        queue=_text(answer, "queue"),
+        incarnation=_text(answer, "incarnation"),
+        epoch=_count(answer, "epoch"),
+        acked=_count(answer, "acked"),
+        lease=_count(answer, "lease"),
+        limits=limits,
+    )
 
 
 def _read(kind: type[T], answer: Mapping[str, Any], **names: str) -> T:

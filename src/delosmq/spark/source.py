@@ -180,6 +180,15 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
 
         Runs on: the source process. Returns `start` itself when nothing is there.
         """
+        try:
+            return self._next(start, limit)
+        except LeaseLostError:
+            if self.options.fail_on_data_loss:
+                raise
+            self._group = None
+            return self._next(start, limit)
+
+    def _next(self, start: Offset, limit: ReadLimit) -> Offset:
         group, after = self._group_at(start)
         if self._bounded and self._until is None:
             self._until = self.client.stat(group.name).newest_sequence
@@ -192,7 +201,7 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
             wait_ms=0 if self._bounded else self.options.poll_timeout_ms,
             until=self._until,
         )
-        if lease.number == after:
+        if lease.number == after and group.incarnation == start["incarnation"]:
             return start
         return {"lease": lease.number, "incarnation": group.incarnation}
 
@@ -200,7 +209,12 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
         """Backlog for the query's progress: ``sources[].latestOffset``. Runs on: the source process."""
         if self._group is None:
             return None
-        stat = self.client.stat(self._group.name)
+        try:
+            stat = self.client.stat(self._group.name)
+        except LeaseLostError:
+            if self.options.fail_on_data_loss:
+                raise
+            return None
         return {
             "lease": stat.lease,
             "incarnation": stat.incarnation,
@@ -218,7 +232,9 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
             return []
         try:
             self._check_life(end["incarnation"])
-            leases = self.client.describe(self.options.group_id, after, end["lease"])
+            leases = self.client.describe(
+                self.options.group_id, after, end["lease"], complete=self.options.fail_on_data_loss
+            )
         except LeaseLostError:
             if self.options.fail_on_data_loss:
                 raise
@@ -241,8 +257,13 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
     def commit(self, end: Offset) -> None:
         """Acknowledge up to `end`. Spark skips this for the last batch, and a crash may: never depended on."""
         group = self._group
-        if group is not None and group.incarnation == end["incarnation"]:
+        if group is None or group.incarnation != end["incarnation"]:
+            return
+        try:
             self.client.ack(group, end["lease"])
+        except LeaseLostError:
+            if self.options.fail_on_data_loss:
+                raise
 
     def stop(self) -> None:
         """Drop the connection. Spark does not call this reliably; nothing hangs on it."""
@@ -262,7 +283,12 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
         """The opened group, and the number of the lease that `start` names in its present life."""
         if self._group is None:
             self._group = self._reopen(start["incarnation"])
-        return self._group, start["lease"] if self._group.incarnation == start["incarnation"] else 0
+        group = self._group
+        if group.incarnation != start["incarnation"]:
+            return group, 0
+        # Of an older checkpoint than the group's, what was acknowledged since is lost.
+        lost = group.acked > start["lease"] and not self.options.fail_on_data_loss
+        return group, group.acked if lost else start["lease"]
 
     def _check_life(self, incarnation: str) -> None:
         """A group of the same name may be another one by now, with other messages under the same lease numbers."""
