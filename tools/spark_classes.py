@@ -2,8 +2,9 @@
 
     python -m tools.spark_classes     makes build/spark-classes-VERSION-view.jsa, unless it is there
 
-They are those of the jars as `delosmq.spark.home` shows them, because Java goes by the path. Java itself looks whether
-the file fits it and Spark's jars, and does without it if not. Source: "Class Data Sharing" in the manual of `java`.
+They are those of the jars as `delosmq.spark.machine.home` shows them, because Java goes by the path. Java itself looks
+whether the file fits it and Spark's jars, and does without it if not. Source: "Class Data Sharing" in the manual of
+`java`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from delosmq.spark.errors import JavaMissingError
-from delosmq.spark.java import ensure_java
+from delosmq.spark.machine.java import ensure_java
 
 ROOT = Path(__file__).resolve().parent.parent
 try:

@@ -141,7 +141,7 @@ def checked_port(variable: str, default: int) -> int:
 def check_java() -> None:
     """Spark needs Java; better to say so before the traffic than after it."""
     from delosmq.model.errors import BrokerError
-    from delosmq.spark.java import ensure_java
+    from delosmq.spark.machine.java import ensure_java
 
     try:
         ensure_java()

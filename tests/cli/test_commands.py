@@ -329,7 +329,7 @@ app_main()
         ("delosmq.server.listener", "run"),
         ("delosmq.storage.journal.store", "run"),
         ("delosmq.cli.app", "queue"),
-        ("delosmq.cli.spark_commands", "queue"),
+        ("delosmq.cli.spark.app", "queue"),
     ],
 )
 def test_ctrl_c_while_a_command_loads_leaves_no_trace(instance: Path, module: str, command: str) -> None:

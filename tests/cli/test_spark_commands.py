@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import delosmq
-from delosmq.cli.spark_commands import spark_app
+from delosmq.cli.spark.app import spark_app
 from delosmq.model.settings import BrokerSettings, QueueSettings
 from delosmq.spark.archive import ArchiveReport, ArchiveRun
 from tests.spark.fake_broker import FakeBroker
@@ -30,7 +30,7 @@ def test_an_archive_is_refused_in_one_sentence_before_spark(
     def no_spark(name: str, master: str) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("delosmq.cli.spark_commands._session", no_spark)
+    monkeypatch.setattr("delosmq.spark.pipeline.open_session", no_spark)
     broker = FakeBroker()
     try:
         broker.make_queue("q")
@@ -72,10 +72,10 @@ def test_an_archive_asks_the_broker_once_before_spark_does(monkeypatch: pytest.M
     def follow(*_: object) -> ArchiveReport:
         return ArchiveReport()
 
-    monkeypatch.setattr("delosmq.cli.spark_commands._session", session)
-    monkeypatch.setattr("delosmq.cli.spark_commands._stop_on_signals", lambda: None)
+    monkeypatch.setattr("delosmq.spark.pipeline.open_session", session)
+    monkeypatch.setattr("delosmq.spark.pipeline.stop_on_signals", lambda: None)
     monkeypatch.setattr("delosmq.spark.archive.check_run", check)
-    monkeypatch.setattr("delosmq.spark.archive._archive", follow)
+    monkeypatch.setattr("delosmq.spark.archive.run._archive", follow)
     CliRunner().invoke(spark_app, ("archive", "--queue", "q", "--to", str(tmp_path), "--password", "x"))
     assert asked == ["broker", "Spark"]
 
@@ -86,7 +86,7 @@ def test_an_archive_asks_the_broker_once_before_spark_does(monkeypatch: pytest.M
 def test_a_queue_that_has_no_leases_is_refused_before_spark(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: dict[str, bool], code: str
 ) -> None:
-    monkeypatch.setattr("delosmq.cli.spark_commands._session", lambda name, master: pytest.fail("Spark was started"))
+    monkeypatch.setattr("delosmq.spark.pipeline.open_session", lambda name, master: pytest.fail("Spark was started"))
     queues = (QueueSettings("q", "q", **settings),)  # type: ignore[arg-type]
     with delosmq.Broker(settings=BrokerSettings(queues=queues)) as broker:
         login = ("--servers", broker.http_url, "--user", broker.user, "--password", broker.password)

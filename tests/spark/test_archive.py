@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from delosmq.model.errors import BrokerError
-from delosmq.spark.archive import (
-    ArchiveRun,
-    BatchWriter,
-    archive,
-    batch_key,
-    check_run,
-    explain_failure,
-    stale_directories,
-)
-from delosmq.spark.archive_files import ArchiveFiles
-from delosmq.spark.errors import ArchiveError, LeaseLostError, QueueMissingError
+from delosmq.spark.archive import ArchiveRun, archive, check_run
+from delosmq.spark.archive.files import ArchiveFiles
+from delosmq.spark.archive.parquet import BatchWriter, batch_key, stale_directories
+from delosmq.spark.errors import ArchiveError, LeaseLostError, PipelineError, QueueMissingError
 from delosmq.spark.options import SourceDestination
+from delosmq.spark.pipeline import explain_failure
 from tests.spark.brokers import BrokerUnderTest, RealBroker
 from tests.spark.fake_broker import FakeBroker
 
@@ -158,7 +152,7 @@ class TestOnSpark:
                     f"{broker.servers}/api/v1/queues/q?force=true", auth=(broker.user, broker.password)
                 ).raise_for_status()
 
-            with pytest.raises(ArchiveError) as failure:
+            with pytest.raises(PipelineError) as failure:
                 archive(spark, run_of(broker, tmp_path / "a"), on_batch=delete)
         finally:
             broker.stop()
@@ -256,7 +250,7 @@ class TestOnSpark:
             stopped.set()
             raise RuntimeError("killed")
 
-        with pytest.raises(ArchiveError, match="DMQ8053"):
+        with pytest.raises(PipelineError, match="DMQ8053"):
             archive(spark, run_of(fake, tmp_path / "a"), on_batch=fail)
         assert stopped.is_set()
         if cut == "commits/0":

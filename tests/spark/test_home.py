@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from delosmq.spark.home import home_view, use_quick_home
+from delosmq.spark.machine.home import home_view, use_quick_home
 
 
 def make_spark(path: Path) -> Path:

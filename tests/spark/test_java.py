@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from delosmq.spark.errors import JavaMissingError
-from delosmq.spark.java import DROPPED_ARGUMENT, ensure_java, find_java, parse_version, wrapped_home
+from delosmq.spark.machine.java import DROPPED_ARGUMENT, ensure_java, find_java, parse_version, wrapped_home
 
 
 def make_java(home: Path, version: str) -> Path:

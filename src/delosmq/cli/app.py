@@ -13,7 +13,7 @@ from delosmq.cli.explain_commands import explain_app
 from delosmq.cli.output import plain_console
 from delosmq.cli.queue_commands import queue_app
 from delosmq.cli.router_commands import router_app
-from delosmq.cli.spark_commands import spark_app
+from delosmq.cli.spark.app import spark_app
 from delosmq.cli.usage import FAILED, exit_code
 from delosmq.model.errors import BrokerError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import ForbiddenError, LoginRefusedError, OptionError
-from delosmq.spark.java import find_java
+from delosmq.spark.machine.java import find_java
 from delosmq.spark.options import parse_options
 from delosmq.spark.transport import Transport
 

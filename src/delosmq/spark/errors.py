@@ -67,5 +67,9 @@ class SparkMissingError(ConfigurationError):
     """Spark is not installed, or no session can be started."""
 
 
+class PipelineError(BrokerError):
+    """A pipeline stopped; what it did stays, and the next run goes on from there."""
+
+
 class ArchiveError(BrokerError):
     """The archive directory can't be used as asked; nothing in it has changed."""

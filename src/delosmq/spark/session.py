@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delosmq.spark.home import use_quick_home
-from delosmq.spark.java import ensure_java
+from delosmq.spark.machine.home import use_quick_home
+from delosmq.spark.machine.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def start_session(
     """A session named `name` on `master`, with `settings` on top of ours.
 
     Finds Java first, and makes Spark's Python processes run the interpreter of this one (queries hang without). A local
-    master gets a SPARK_HOME from which these processes start sooner, unless one is set; see `delosmq.spark.home`.
+    master gets a SPARK_HOME from which these processes start sooner, unless one is set; see `machine.home`.
 
     Raises:
         JavaMissingError: there is no Java that Spark can run on.

@@ -16,8 +16,8 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from delosmq.spark.cache import cached_directory, is_owned
 from delosmq.spark.errors import JavaMissingError
+from delosmq.spark.machine.cache import cached_directory, is_owned
 
 OLDEST_VERSION = 17
 """Source: Spark 4 runs on Java 17, 21 and 25."""

@@ -13,7 +13,7 @@ import sysconfig
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
-from delosmq.spark.cache import cached_directory, is_owned
+from delosmq.spark.machine.cache import cached_directory, is_owned
 
 PYTHON = "python"
 LIB = "lib"

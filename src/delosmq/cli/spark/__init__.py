@@ -1,0 +1,1 @@
+"""``delosmq spark``: the commands of the data pipeline, one file each; `app` lists them."""

@@ -1,0 +1,10 @@
+"""The list of the commands of ``delosmq spark``."""
+
+import typer
+
+from delosmq.cli.spark.archive import archive
+from delosmq.cli.spark.doctor import doctor
+
+spark_app = typer.Typer(no_args_is_help=True, help="Read queues with Spark: check the machine, archive to Parquet.")
+spark_app.command()(doctor)
+spark_app.command()(archive)

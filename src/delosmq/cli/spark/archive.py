@@ -1,0 +1,54 @@
+"""``delosmq spark archive``."""
+
+from typing import Annotated
+
+import typer
+
+from delosmq.cli.spark.options import PipelineCall, Trigger, of_pipeline
+from delosmq.spark import pipeline
+from delosmq.spark.errors import OptionError
+
+
+@of_pipeline
+def archive(
+    *,
+    call: PipelineCall,
+    to: Annotated[str, typer.Option(help="Directory, or a location that Spark can write to.")],
+    queue: Annotated[str, typer.Option(help="Queue to archive; its messages are consumed.")] = "",
+    topic: Annotated[str, typer.Option(help="Multicast address to archive, through a durable subscription.")] = "",
+    group: Annotated[str, typer.Option(help="Name of the leases' group; default archive-QUEUE.")] = "",
+    checkpoint: Annotated[str, typer.Option(help="Place of Spark's checkpoint; default TO/_checkpoint.")] = "",
+    trigger: Trigger = pipeline.AVAILABLE_NOW,
+    headers: Annotated[bool, typer.Option(help="Archive the application properties.")] = True,
+    max_rows: Annotated[int, typer.Option(min=1, help="Messages per batch at most.")] = 50_000,
+) -> None:
+    """Archive a queue to Parquet by day, each message once. SIGTERM and Ctrl-C stop between two batches."""
+    from delosmq.spark.archive import ArchiveRun, archive_checked, check_run
+
+    if bool(queue) == bool(topic):
+        raise OptionError("DMQ7301", "name either --queue or --topic")
+    run = ArchiveRun(
+        subscribe=f"queue:{queue}" if queue else f"topic:{topic}",
+        to=to,
+        connection=call.connection,
+        group_id=group,
+        checkpoint=checkpoint,
+        trigger=trigger,
+        include_headers=headers,
+        max_rows=max_rows,
+    )
+    check_run(run)
+    if call.dry_run:
+        call.say(f"would archive {run.source} to {to}; nothing was done")
+        return
+    spark = call.session(f"delosmq archive {run.source}")
+    report = archive_checked(spark, run, stop=pipeline.stop_on_signals(), on_progress=call.say)
+    call.close(
+        {
+            "archived": f"{run.source} to {to}",
+            "messages": report.rows,
+            "batches": report.batches,
+            "waiting": report.backlog,
+        }
+    )
+    spark.stop()

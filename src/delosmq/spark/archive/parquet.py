@@ -1,0 +1,67 @@
+"""Writes the batches of an archive as Parquet, each into partitions of its own, which its repetition replaces."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from delosmq.spark.archive.files import PARTITIONS, ArchiveFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+DAY_US = 86_400_000_000
+
+
+class BatchWriter:
+    """Writes one batch's files. Runs on: the driver, on Spark's callback thread."""
+
+    def __init__(self, files: ArchiveFiles, on_batch: Callable[[int], None] | None) -> None:
+        self.query_id: Future[str] = Future()
+        self._files = files
+        self._on_batch = on_batch
+        self._first = True
+
+    def write(self, batch: "DataFrame", number: int) -> None:
+        """Write the batch, replacing what an earlier attempt at it left; nothing for an empty one."""
+        key = batch_key(self.query_id.result(timeout=60), number)
+        # Only the first batch of a run can be a repetition.
+        before = self._files.batch(key) if self._first else {}
+        with_partitions(batch, key).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
+            *PARTITIONS
+        ).parquet(self._files.root)
+        after = self._files.batch(key)
+        if after != before:
+            # Overwriting gives new names; a directory with the old ones is not part of the batch (any more).
+            for directory in stale_directories(before, after):
+                self._files.delete(directory)
+                del after[directory]
+        self._files.make_durable(after)
+        self._first = False
+        if self._on_batch is not None:
+            self._on_batch(number)
+
+
+def batch_key(query_id: str, number: int) -> str:
+    """The name of a batch: unique to the query (hence to the checkpoint), sorted by number, read as text everywhere."""
+    return f"q{query_id.replace('-', '')[:12]}-{number:09d}"
+
+
+def stale_directories(before: Mapping[str, frozenset[str]], after: Mapping[str, frozenset[str]]) -> list[str]:
+    """Directories of a batch that its repetition did not write again."""
+    return [directory for directory, names in before.items() if after.get(directory) == names]
+
+
+def with_partitions(batch: "DataFrame", key: str) -> "DataFrame":
+    """`batch` with the columns day (UTC, of the message's timestamp) and batch, sorted as they will lie in the files.
+
+    The day is computed from the number of microseconds, which does not depend on the session's time zone: a repetition
+    under another one must come to the same partitions.
+    """
+    from pyspark.sql import functions as f
+
+    day = f.date_from_unix_date(f.floor(f.unix_micros("timestamp") / f.lit(DAY_US)).cast("int"))
+    return (
+        batch.withColumn("day", day)
+        .withColumn("batch", f.lit(key))
+        .sortWithinPartitions("day", "address", "batch", "sequence")
+    )

@@ -1,0 +1,1 @@
+"""What Spark needs on this machine: Java, and a home that starts quickly."""
