@@ -1,5 +1,5 @@
 """Where Spark finds the data source ``delosmq``: it imports every top-level module called ``pyspark_…``."""
 
-from delosmq.spark.sink import DelosDataSource as DefaultSource
+from delosmq.spark.sink.writer import DelosDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

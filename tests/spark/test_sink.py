@@ -1,14 +1,17 @@
 """The sink: what it refuses, what it stages, and each row once whatever is repeated."""
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delosmq.spark import errors
-from delosmq.spark.sink import PART_BYTES, PART_ROWS, StagedBatch, StagingClient, TableWriter, encoded_parts
-from delosmq.spark.sink_options import parse_sink_options
+from delosmq.spark.sink.options import parse_sink_options
+from delosmq.spark.sink.writer import StagedBatch, TableWriter
+from delosmq.spark.staging_client import PART_BYTES, PART_ROWS, SendDefaults, StagingClient, encoded_parts
 from pyspark_delosmq import DefaultSource
 from tests.spark.brokers import RealBroker
 
@@ -145,6 +148,17 @@ def writer_of(broker: RealBroker, **more: str) -> TableWriter:
     return source.writer(schema_of("body string"), False)
 
 
+def test_rows_are_staged_and_published_without_spark():
+    names = "import sys, delosmq.spark.staging_client; print(*sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True)
+    assert not {"pyspark", "pyarrow"} & set(answer.stdout.split())
+
+
+def client_of(broker: RealBroker) -> StagingClient:
+    connection = parse_sink_options(broker_options(broker, queue="out")).connection
+    return StagingClient(connection, SendDefaults("out"))
+
+
 def rows(bodies: str) -> Any:
     import pyarrow as pa
 
@@ -152,7 +166,7 @@ def rows(bodies: str) -> Any:
 
 
 def count(broker: RealBroker) -> int:
-    client = StagingClient(writer_of(broker).options)
+    client = client_of(broker)
     try:
         return int(client.transport.call("GET", "/api/v1/queues/out")["message_count"])
     finally:
@@ -193,7 +207,7 @@ def test_a_task_that_fails_leaves_nothing(broker: RealBroker):
     writer = writer_of(broker)
     with pytest.raises(errors.AnswerError, match="row 1"):
         writer.write(iter([pa.record_batch({"body": ["x"], "priority": [77]})]))
-    client = StagingClient(writer.options)
+    client = client_of(broker)
     assert client.transport.call("GET", "/api/v1/staging/parts")["parts"] == []
     client.close()
 
@@ -260,7 +274,7 @@ def test_a_batch_that_was_published_before_its_driver_died_is_not_sent_again(
     (commit.parent / f".{commit.name}.crc").unlink(missing_ok=True)
     run("b")
     assert sorted(texts(spark, broker)) == sorted(f"{name}-{number}" for name in "ab" for number in range(40))
-    client = StagingClient(writer_of(broker).options)
+    client = client_of(broker)
     assert client.transport.call("GET", "/api/v1/staging/parts")["parts"] == []
     client.close()
 

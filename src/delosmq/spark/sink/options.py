@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from delosmq.spark.errors import OptionError, SchemaMismatchError
 from delosmq.spark.options import ConnectionOptions, parse_options
+from delosmq.spark.staging_client import SendDefaults
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -62,20 +63,14 @@ class SinkOptions:
     """All options, checked.
 
     Attributes:
-        address: of rows without a destination; "" for none. routing_type: ANYCAST, MULTICAST, "" for any.
         application, batch: of a batch write. forgets: nobody writes under that name again.
-        time_to_live_ms: 0 for ever.
     """
 
     connection: ConnectionOptions
-    address: str
-    routing_type: str
+    defaults: SendDefaults
     application: str
     batch: int
     forgets: bool
-    durable: bool
-    priority: int
-    time_to_live_ms: int
     transactional: bool
 
 
@@ -97,14 +92,16 @@ def parse_sink_options(raw: Mapping[str, str]) -> SinkOptions:
     transactional = given.get("transactionalId", "")
     return SinkOptions(
         connection=parse_options({**connection, "subscribe": "any"}).connection,
-        address=address,
-        routing_type="ANYCAST" if "queue" in given else "MULTICAST" if "topic" in given else "",
+        defaults=SendDefaults(
+            address,
+            routing_type="ANYCAST" if "queue" in given else "MULTICAST" if "topic" in given else "",
+            durable=_boolean(given, "durable"),
+            priority=_integer(given, "priority", default=4, high=9),
+            time_to_live_ms=_integer(given, "timeToLive", default=0, high=LONGEST_TIME_TO_LIVE_MS),
+        ),
         application=transactional or f"write-{uuid.uuid4()}",
         batch=_integer(given, "batchId", default=0, high=LARGEST),
         forgets=not transactional,
-        durable=_boolean(given, "durable"),
-        priority=_integer(given, "priority", default=4, high=9),
-        time_to_live_ms=_integer(given, "timeToLive", default=0, high=LONGEST_TIME_TO_LIVE_MS),
         transactional="transactionalId" in given,
     )
 
@@ -139,7 +136,7 @@ def check_sink_schema(schema: "StructType", options: SinkOptions) -> None:
         raise SchemaMismatchError(
             "DMQ8164", "the rows have no column 'body': name one so, as in selectExpr('to_json(struct(*)) AS body')"
         )
-    if not options.address and "destination" not in names:
+    if not options.defaults.address and "destination" not in names:
         raise SchemaMismatchError(
             "DMQ8165", "nothing says where rows go: set the option queue or topic, or fill a column 'destination'"
         )

@@ -1,0 +1,1 @@
+"""The sink `delosmq`: its writers and its options."""

@@ -1,0 +1,178 @@
+"""Writing exactly once without Spark: rows are staged in parts, and all parts of a batch are published as one.
+
+Used by the sink, and by what sends rows back from an archive or a queue of dead letters. See "Staging" in docs/http.md.
+"""
+
+import io
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from delosmq.model.errors import BrokerError
+from delosmq.spark import errors
+from delosmq.spark.options import ConnectionOptions
+from delosmq.spark.transport import Transport, segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PART_ROWS = 20_000
+PART_BYTES = 4 * 1024 * 1024
+"""Of one part; the broker takes 50,000 rows and 6 MiB."""
+PAUSE_S = 1.0
+BUSY_ATTEMPTS = 60
+WAIT_MS = 20_000
+"""How long one call waits at the broker for room; then the log says so and the broker is asked again."""
+ARROW_TYPE = "application/vnd.apache.arrow.stream"
+
+logger = logging.getLogger("delosmq.spark")
+
+
+@dataclass(frozen=True, slots=True)
+class SendDefaults:
+    """What holds for rows that do not say it.
+
+    Attributes:
+        address: "" when each row names its destination. routing_type: ANYCAST, MULTICAST, "" for any.
+        time_to_live_ms: 0 for ever.
+    """
+
+    address: str = ""
+    routing_type: str = ""
+    durable: bool = True
+    priority: int = 4
+    time_to_live_ms: int = 0
+
+
+class StagingClient:
+    """The staging calls of a broker. Not for several threads. Pickled: never."""
+
+    def __init__(
+        self,
+        connection: ConnectionOptions,
+        defaults: SendDefaults,
+        *,
+        transport: Transport | None = None,
+        pause_s: float = PAUSE_S,
+    ) -> None:
+        self.transport = transport or Transport(connection)
+        self._pause_s = pause_s
+        fields = {
+            "address": defaults.address,
+            "routing_type": defaults.routing_type,
+            "durable": "true" if defaults.durable else "false",
+            "priority": defaults.priority,
+            "time_to_live_ms": defaults.time_to_live_ms,
+            "wait_ms": WAIT_MS,
+        }
+        self._query = urlencode(fields)
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def stage_rows(self, application: str, batch: int, rows: "Iterator[pa.RecordBatch]") -> list[str]:
+        """Stages rows in as many parts as they need, under names that are never used again; gives the names, for
+        `publish`. When it fails, or `rows` does, what was staged is discarded.
+
+        Raises:
+            BrokerError: the broker refuses them.
+        """
+        parts: list[str] = []
+        try:
+            for encoded in encoded_parts(rows):
+                part = str(uuid.uuid4())
+                parts.append(part)
+                self.stage(application, batch, part, encoded)
+        except BaseException:
+            # What is left ends by itself after staged-retention.
+            with suppress(BrokerError):
+                self.discard(application, batch, parts)
+            raise
+        return parts
+
+    def stage(self, application: str, batch: int, part: str, rows: bytes) -> None:
+        """Stages a part; waits for as long as its address is full, and says so in the log.
+
+        Args:
+            rows: an Arrow IPC stream.
+
+        Raises:
+            BrokerError: the broker refuses it.
+        """
+        path = f"{_path(application, batch)}/parts/{segment(part)}?{self._query}"
+        busy = 0
+        while True:
+            try:
+                self.transport.call("POST", path, rows, content_type=ARROW_TYPE)
+                return
+            except errors.NoRoomError as full:
+                logger.warning(f"DMQ8170: a task of '{application}' waits: {full.message}")
+            except errors.PartBusyError:
+                # An earlier call of ours, whose answer was lost, is still at work.
+                busy += 1
+                if busy > BUSY_ATTEMPTS:
+                    raise
+            time.sleep(self._pause_s)
+
+    def publish(self, application: str, batch: int, parts: list[str]) -> bool:
+        """Publishes a batch; false when it was published before.
+
+        Raises:
+            PartLostError: one of the parts is gone; nothing was published.
+        """
+        answer = self.transport.call("POST", f"{_path(application, batch)}/publish", {"parts": parts})
+        return answer.get("already") is not True
+
+    def discard(self, application: str, batch: int, parts: list[str]) -> None:
+        """Discards parts; changes nothing once the batch is published."""
+        self.transport.call("POST", f"{_path(application, batch)}/discard", {"parts": parts})
+
+    def forget(self, application: str) -> None:
+        """No batch of this name comes again."""
+        self.transport.call("DELETE", f"/api/v1/staging/{segment(application)}")
+
+
+def _path(application: str, batch: int) -> str:
+    return f"/api/v1/staging/{segment(application)}/{batch}"
+
+
+def encoded_parts(rows: "Iterator[pa.RecordBatch]") -> Iterator[bytes]:
+    """Rows as Arrow streams, each a part; none of them empty."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    count = size = 0
+    for batch in rows:
+        for piece in _pieces(batch):
+            if waiting and (count + piece.num_rows > PART_ROWS or size + piece.nbytes > PART_BYTES):
+                yield _encode(pa, waiting)
+                waiting, count, size = [], 0, 0
+            waiting.append(piece)
+            count += piece.num_rows
+            size += piece.nbytes
+    if waiting:
+        yield _encode(pa, waiting)
+
+
+def _pieces(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
+    """A batch in pieces that fit into a part, if their rows do."""
+    if batch.num_rows <= 1 or (batch.num_rows <= PART_ROWS and batch.nbytes <= PART_BYTES):
+        if batch.num_rows:
+            yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _pieces(batch.slice(0, half))
+    yield from _pieces(batch.slice(half))
+
+
+def _encode(pa: Any, batches: list[Any]) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return sink.getvalue()
