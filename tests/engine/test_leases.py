@@ -66,7 +66,7 @@ class Reader:
             lease = self.bench.broker.leases.request(
                 "g", after=after, max_rows=max_rows, max_bytes=max_bytes, epoch=self.epoch, until=until
             )
-            if lease is not None or not (self.group.building or self.group.waits_for_room):
+            if lease is not None or not (self.group.collecting):
                 self.bench.run()
                 return lease
             self.bench.run()

@@ -8,6 +8,7 @@ import pytest
 
 from delosmq.engine.addresses.address import SpaceWaiter
 from delosmq.engine.base.jobs import JobWaiter
+from delosmq.engine.leases.lease import ROOM as NEEDS_ROOM
 from delosmq.engine.leases.lease import Lease, LeaseWaiter
 from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.queues.credit import OpenCredit
@@ -534,7 +535,7 @@ def test_a_lease_waits_for_the_place_of_a_message_that_is_stored_with_it() -> No
     one_spare_left(life)
     not_durable(life, LARGEST_MESSAGE)
     assert reader.next() is None
-    assert (reader.group.waits_for_room, life.broker.storage_low) == (True, True)
+    assert (reader.group.waits_for == NEEDS_ROOM, life.broker.storage_low) == (True, True)
     session = LeaseSession(life.broker, AccessControl({}, {}, (EVERYTHING,), cache_key=b"k"), Login("me", ALL))
     step = session.request("g", LeaseRequest(after=0, max_rows=1, max_bytes=1, epoch=reader.group.epoch, until=1 << 40))
     assert (step.lease, step.collecting) == (None, True), "or a reader that wants what is there now would go away"
@@ -601,7 +602,7 @@ def test_a_lease_of_small_messages_leaves_the_reserve_alone() -> None:
     while (lease := reader.next(reader.group.newest)) is not None:
         assert life.room >= RESERVE - 3 * ROOM
         leased += len(lease.slots)
-    assert reader.group.waits_for_room
+    assert reader.group.waits_for == NEEDS_ROOM
     life.turn(0)
     assert life.broker.storage_full
     lease = reader.next(reader.group.newest)

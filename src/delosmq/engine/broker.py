@@ -219,9 +219,10 @@ class EngineBroker:
         self._compactor.look(self.clock.wall_ms())
         self.jobs.run()
         self.blocked_producers.wake()
+        more = self._dispatcher.run()
         self.leases.wake()
         # What those who were woken began counts as well.
-        return self._dispatcher.run() or self.jobs.waiting
+        return more or self.jobs.waiting
 
     @property
     def next_timer_at(self) -> MonotonicNs:

@@ -16,7 +16,7 @@ from delosmq.engine.base.timers import Timers
 from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, BeforeDelivery
 from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
-from delosmq.engine.dispatch.rules import DispatchRules, rules_of
+from delosmq.engine.dispatch.rules import DispatchRules, is_owned, rules_of
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.queue import SUSPENSION, Queue
@@ -119,6 +119,8 @@ class Dispatcher:
                 more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, before if queue.expiring_count else None)
             if queue.ring.counts_waiting and self.evictions is not None:
                 self.evictions.cut(queue)
+            if queue.lease_waits and queue.pending.count and not is_owned(queue):
+                queue.lease_waits = False
             if more:
                 queue.ask_dispatch()
         if self._pulling:
@@ -150,8 +152,13 @@ class Dispatcher:
         """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""
         return self._budget
 
-    def next_for_lease(self, queue: Queue, until: int | None) -> Slot | None:
-        """The pending message that a lease takes next, None when there is none for it now.
+    def lease_budget(self) -> DispatchBudget:
+        """Means to look for messages to lease in this tick."""
+        self._budget.begin(WORK_PER_QUEUE_AND_TICK)
+        return self._budget
+
+    def next_for_lease(self, queue: Queue, until: int | None, budget: DispatchBudget) -> Slot | None:
+        """The pending message that a lease takes next; None when there is none for it now, or the budget is out.
 
         A lease is a consumer of priority 0 that is not exclusive: it gets nothing while a consumer owns the queue, and
         no message of a group that a consumer owns; it never owns anything itself.
@@ -165,8 +172,7 @@ class Dispatcher:
         if rules is None:
             pending = queue.pending
             return pending.head() if until is None else pending.head_upto(until)
-        self._budget.begin(WORK_PER_QUEUE_AND_TICK)
-        return rules.next_for_lease(until, self._budget)
+        return rules.next_for_lease(until, budget)
 
 
 def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | None) -> bool:

@@ -316,7 +316,7 @@ class DispatchRules(QueueRules):
 
     def next_for_lease(self, until: int | None, budget: DispatchBudget) -> Slot | None:
         """See `Dispatcher.next_for_lease`."""
-        if self.ownership.owner is not None or (self.queue.in_force.exclusive and self.queue.consumer_count):
+        if is_owned(self.queue):
             return None
         lease = self.lease
         if lease is None:
@@ -332,6 +332,14 @@ class DispatchRules(QueueRules):
                 return None
             lease.pass_over(slot)
             groups.pass_over(group)  # to be looked at again when the group has no owner any more
+
+
+def is_owned(queue: Queue) -> bool:
+    """Whether one consumer gets everything, and leases nothing."""
+    rules = rules_of(queue)
+    return rules is not None and (
+        rules.ownership.owner is not None or (queue.in_force.exclusive and queue.consumer_count > 0)
+    )
 
 
 def rules_of(queue: Queue) -> DispatchRules | None:

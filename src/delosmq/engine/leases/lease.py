@@ -11,6 +11,15 @@ from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import BrokerError
 
+MESSAGES: Final = 0
+NEXT_TICK: Final = 1
+ROOM: Final = 2
+RESUMED: Final = 3
+LINKED: Final = 4
+"""What a lease under way waits for (`LeaseGroup.waits_for`): a change in its queue; to look on, as its slice is over;
+room in the store, for a message that has to be stored with the lease, or has expired and is to be copied; the end of
+what suspends its queue; messages that a large commit still adds, up to the last one wanted."""
+
 ROWS_PER_SLICE: Final = 500
 """Of what is done with the rows of a lease."""
 
@@ -71,8 +80,7 @@ class LeaseGroup(Holder):
             user.
         state_bytes: that, without its leases.
         owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
-        waits_for_room: the next message has to be stored with the lease, or has expired and is to be copied, and the
-            store makes ready for it.
+        waits_for: what the lease under way waits for, one of the constants above.
     """
 
     def __init__(self, name: str, queue: Queue, incarnation: str) -> None:
@@ -92,8 +100,13 @@ class LeaseGroup(Holder):
         self.settling: dict[int, Lease] = {}
         self.draft: LeaseSlots = LeaseSlots()
         self.owns_queue: bool = False
-        self.waits_for_room: bool = False
+        self.waits_for: int = MESSAGES
         self.waiters: list[LeaseWaiter] = []
+
+    @property
+    def collecting(self) -> bool:
+        """Whether the lease under way comes whatever happens: its reader asks again, however long that takes."""
+        return len(self.draft.slots) > 0 or self.waits_for != MESSAGES
 
     @property
     def building(self) -> list[Slot]:

@@ -7,7 +7,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
-from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
+from delosmq.engine.leases.lease import LINKED, MESSAGES, NEXT_TICK, RESUMED, ROOM, ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.log import Log
@@ -46,37 +46,48 @@ class LeaseCollector:
         Raises:
             LimitError: the disk is too full for its first message.
         """
-        group.waits_for_room = False
+        group.waits_for = MESSAGES
         if group.queue.suspensions:
-            return False  # first all of what a released group held has to be back in its place
+            group.waits_for = RESUMED  # first all of what a released group held has to be back in its place
+            return False
         barrier = group.queue.barrier_sequence
         now_ms = self._clock.wall_ms()
+        budget = self._dispatcher.lease_budget()
         for _ in range(ROWS_PER_SLICE):
             if self._is_complete(group, max_rows, max_bytes):
                 return True
-            slot = self._dispatcher.next_for_lease(group.queue, until)
+            slot = self._dispatcher.next_for_lease(group.queue, until, budget)
+            if slot is None and budget.out:
+                break
             if slot is None or (barrier and slot.sequence > barrier):
+                if until is not None and 0 < barrier < until:
+                    group.waits_for = LINKED
+                    return False
                 return slot is None and len(group.building) > 0
             if group.queue.expiring_count and self._expired(group, slot, now_ms):
-                if group.waits_for_room:
+                if group.waits_for == ROOM:
                     return False
                 continue
             if not slot.recorded:
                 room = self._room_for(group, slot)
                 if room != FITS:
-                    group.waits_for_room = room == WAITS
+                    group.waits_for = ROOM if room == WAITS else MESSAGES
                     return room == NO_ROOM
                 self._store(group, slot)
             group.queue.deliver(slot, group)
             slot.delivered_at_ms = now_ms
             group.draft.add(slot)
-        return self._is_complete(group, max_rows, max_bytes)
+        if self._is_complete(group, max_rows, max_bytes):
+            return True
+        group.waits_for = NEXT_TICK
+        return False
 
     def _expired(self, group: LeaseGroup, slot: Slot, now_ms: int) -> bool:
-        """Whether a message is too old; it may still be there then, until its copy has room (``waits_for_room``)."""
+        """Whether a message is too old; it may still be there then, until its copy has room."""
         before = self._dispatcher.before
         fate = STAYS if before is None else before.take_expired(group.queue, slot, now_ms)
-        group.waits_for_room = fate == ROOM_TO_COME
+        if fate == ROOM_TO_COME:
+            group.waits_for = ROOM
         return fate != STAYS
 
     @staticmethod

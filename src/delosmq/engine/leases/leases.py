@@ -20,6 +20,10 @@ from delosmq.engine.leases.lease import (
     FOREIGN_INCARNATION,
     GROUP_BUSY,
     LEASE_LOST,
+    LINKED,
+    NEXT_TICK,
+    RESUMED,
+    ROOM,
     Lease,
     LeaseError,
     LeaseGroup,
@@ -290,8 +294,10 @@ class Leases:
         )
 
     def wait(self, name: str, waiter: LeaseWaiter) -> None:
-        """Registers for one `LeaseWaiter.on_messages`."""
-        self.find(name).waiters.append(waiter)
+        """Registers for one `LeaseWaiter.on_messages`, after `request` gave None."""
+        group = self.find(name)
+        group.waiters.append(waiter)
+        group.queue.lease_waits = True
 
     def cancel_wait(self, name: str, waiter: LeaseWaiter) -> None:
         """Takes a registration back; harmless when it is gone."""
@@ -299,17 +305,23 @@ class Leases:
         if group is not None and waiter in group.waiters:
             group.waiters.remove(waiter)
 
-    def wake(self) -> bool:
-        """Called each tick: tells waiters that their queue has messages. True when one was told."""
-        told = False
-        no_room = self._log.storage_low and not self._log.storage_full
+    def wake(self) -> None:
+        """Called each tick, after dispatch: tells waiters that what they wait for may be there."""
         for group in self.groups.values():
-            if no_room and group.waits_for_room:
-                continue
-            if group.waiters and (group.building or group.queue.pending.count):
+            if group.waiters and self._may_go_on(group):
                 self._tell(group)
-                told = True
-        return told
+
+    def _may_go_on(self, group: LeaseGroup) -> bool:
+        if group.waits_for == NEXT_TICK:
+            return True
+        if group.waits_for == ROOM:
+            return self._log.storage_full or not self._log.storage_low
+        if group.waits_for == RESUMED:
+            return group.queue.suspensions == 0
+        if group.waits_for == LINKED and group.queue.barrier_sequence == 0:
+            return True
+        # A change, not a state: what a queue holds need not be for leases.
+        return not group.queue.lease_waits
 
     @staticmethod
     def _tell(group: LeaseGroup) -> None:

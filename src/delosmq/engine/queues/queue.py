@@ -80,6 +80,24 @@ class QueueTraits:
         )
 
 
+class RedeliveredOrders:
+    """Orders of redeliveries that stand before all other messages of a queue."""
+
+    def __init__(self) -> None:
+        self._last: int = BEFORE_ALL
+        self._first: int = BEFORE_ALL + 1
+
+    def before_all(self, count: int) -> int:
+        """The last of ``count`` orders before those of all redeliveries so far."""
+        self._first -= count
+        return self._first + count - 1
+
+    def behind_others(self, count: int) -> int:
+        """The last of ``count`` orders behind those of all redeliveries so far."""
+        self._last += count
+        return self._last
+
+
 def no_entry(own: QueueSettings, in_force: ResolvedSettings, *, is_used: bool) -> str:
     """See `Queue.no_entry`. `QueueTraits` asks for a queue that is not in use: every reason holds of that."""
     if not own.enabled:
@@ -118,6 +136,7 @@ class Queue:
         consumer_count: its consumers but leases, which take by themselves.
         rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
         needs_rules: messages are not simply delivered in turn: ``rules`` decide, made when it is first needed.
+        lease_waits: a call waits for messages to lease, and nothing has changed since it found none.
     """
 
     def __init__(
@@ -135,6 +154,7 @@ class Queue:
         self.consumer_count: int = 0
         self.rotation: deque[Holder] = deque()
         self.needs_rules: bool = False
+        self.lease_waits: bool = False
         self.rules: QueueRules | None = None
         self.ready: bool = False
         self._ready_queues = ready_queues
@@ -154,7 +174,7 @@ class Queue:
         self.pending_commits: int = 0
         self.usage: Usage = Usage()
         self.records: QueueRecords = QueueRecords(queue_id)
-        self._redelivered_last, self._redelivered_first = BEFORE_ALL, BEFORE_ALL + 1
+        self._redelivered: RedeliveredOrders = RedeliveredOrders()
         self.apply_settings(settings)
         self.delivering: SlotTotals = SlotTotals()
         self.expiring_count: int = 0
@@ -233,7 +253,7 @@ class Queue:
         if self.ready or self.suspended:
             return
         rules = self.rules
-        if (self.rotation and self.pending.count) if rules is None else rules.has_work():
+        if self.lease_waits or ((self.rotation and self.pending.count) if rules is None else rules.has_work()):
             self.ready = True
             self._ready_queues.append(self)
 
@@ -354,7 +374,5 @@ class Queue:
         if settings.dispatch_profile != DispatchProfile.CLASSIC or not holder.is_consumer:
             return 0
         if settings.strict_order_dispatch and self.consumer_count == 0:
-            self._redelivered_first -= count
-            return self._redelivered_first + count - 1
-        self._redelivered_last += count
-        return self._redelivered_last
+            return self._redelivered.before_all(count)
+        return self._redelivered.behind_others(count)

@@ -132,8 +132,7 @@ class LeaseSession:
         )
         if lease is not None:
             return LeaseStep(extent(lease), False, False)
-        collecting = len(found.building) > 0 or found.queue.suspensions > 0 or found.waits_for_room
-        return LeaseStep(None, collecting, wanted.until is None)
+        return LeaseStep(None, found.collecting, wanted.until is None)
 
     def wait(self, group: str, waiter: LeaseWaiter) -> None:
         """Registers for one `LeaseWaiter.on_messages`."""
