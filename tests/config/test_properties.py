@@ -143,8 +143,8 @@ def test_users_of_certificates_are_read_as_artemis_writes_them(tmp_path: Path) -
     ("users", "said"),
     [
         ("a = CN=x\nb = CN=x\n", "/users:2: 'CN=x' is already that of 'a'; keep one"),
-        ("a = CN=x\nb = /(/\n", "/users:2: '/(/' of 'b' must be a regular expression that Python can read"),
-        ("b = /(a+)+/\n", "/users:1: '/(a+)+/' of 'b' must be a regular expression in which no group"),
+        ("a = CN=x\nb = /(/\n", "/users:2: '/(/' of 'b' must be a regular expression of Java: a ( that is not closed"),
+        ("b = /(a++)/\n", "/users:1: '/(a++)/' of 'b' must be a regular expression without a possessive quantifier"),
     ],
 )
 def test_a_mistake_in_the_users_of_certificates_is_named_with_its_line(tmp_path: Path, users: str, said: str) -> None:

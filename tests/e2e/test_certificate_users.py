@@ -2,7 +2,6 @@
 
 # BROKER-4, ROUTE-1
 
-import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 import trustme
 
 from delosmq.config.broker_xml import load_broker_xml
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.settings import JournalSettings
 from delosmq.routers.decision import Outcome
 from delosmq.security.certificates import CertificateUsers
@@ -35,7 +35,7 @@ trustStorePath=authority.pem;{auth}ClientAuth=true{options}</acceptor></acceptor
 ALICE = "CN=alice, OU=Tea, O=Example"
 USERS = CertificateUsers(
     {ALICE: "alice", "CN=guest, OU=Tea, O=Example": "visitor"},
-    ((re.compile("CN=sensor-[0-9]+, OU=Tea, O=Example"), "sensors"),),
+    ((JavaRegex("CN=sensor-[0-9]+, OU=Tea, O=Example"), "sensors"),),
     {"alice": frozenset({"amq"}), "sensors": frozenset({"amq"})},
 )
 Answer = Callable[[RunningBroker, ssl.SSLContext], str]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import ConnectorSettings, KeyType, RouterPolicySettings, TargetPoolSettings
 from delosmq.model.ids import MonotonicNs
 from delosmq.routers.decision import ConnectionRouter
@@ -67,8 +67,8 @@ def router(
 ) -> ConnectionRouter:
     return ConnectionRouter(
         "r",
-        KeyResolver(key_type, compile_java_regex(key_filter) if key_filter else None),
-        local_target_filter=compile_java_regex(local) if local else None,
+        KeyResolver(key_type, JavaRegex(key_filter) if key_filter else None),
+        local_target_filter=JavaRegex(local) if local else None,
         policy=policy,
         pool=pool,
         cache=None if cache_timeout_ms is None else KeyCache(cache_timeout_ms, store or NoStore()),

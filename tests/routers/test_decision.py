@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import KeyType
 from delosmq.routers.decision import Because, Decision, Outcome, WaitUntil
 from delosmq.routers.key import RouteRequest
@@ -69,7 +70,7 @@ def test_who_asks_how_the_broker_is_stays() -> None:
 
 def test_filters_that_are_changed_count_for_the_next_connection() -> None:
     one = router(local="FOO")
-    one.local_target_filter = re.compile("BAR")
+    one.local_target_filter = JavaRegex("BAR")
     decided = one.route(RouteRequest("BAR"), at(0), at(0))
     assert isinstance(decided, Decision)
     assert decided.outcome is Outcome.LOCAL

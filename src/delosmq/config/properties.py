@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from delosmq.config.findings import TWICE, UNREADABLE, Findings
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.values import comma_separated
 from delosmq.security.certificates import CertificateUsers
 from delosmq.security.passwords import flaw_of_stored
@@ -133,12 +133,12 @@ def load_certificate_users(users: Path, roles: Path) -> CertificateUsers | None:
         return None
     entries, findings = read_properties(users)
     names: dict[str, str] = {}
-    patterns: list[tuple[re.Pattern[str], str]] = []
+    patterns: list[tuple[JavaRegex, str]] = []
     for entry in entries:
         value = entry.value
         if len(value) > len("//") and value.startswith("/") and value.endswith("/"):
             try:
-                patterns.append((compile_java_regex(value[1:-1]), entry.key))
+                patterns.append((JavaRegex(value[1:-1]), entry.key))
             except ValueError as rule:
                 findings.add("DMQ4070", entry.line, f"{value!r} of {entry.key!r} must be {rule}")
         elif value in names:

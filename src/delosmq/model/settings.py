@@ -13,7 +13,7 @@ from delosmq.model.declared.address import AddressSettings as AddressSettings
 from delosmq.model.declared.database_store import DatabaseStoreSettings as DatabaseStoreSettings
 from delosmq.model.declared.discovery import BroadcastGroupSettings as BroadcastGroupSettings
 from delosmq.model.declared.discovery import DiscoveryGroupSettings as DiscoveryGroupSettings
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.queue import LAST_VALUE_NAME as LAST_VALUE_NAME
 from delosmq.model.declared.queue import QueueSettings as QueueSettings
 from delosmq.model.declared.router import ConnectionRouterSettings as ConnectionRouterSettings
@@ -176,7 +176,7 @@ class BackupPolicy:
 
 
 def _parse_regex(text: str) -> str:
-    compile_java_regex(text)
+    JavaRegex(text)
     return text
 
 

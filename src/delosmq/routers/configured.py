@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.settings import ConnectionRouterSettings
 from delosmq.routers.decision import ConnectionRouter
 from delosmq.routers.key import KeyResolver
@@ -30,8 +30,8 @@ def make_routers(
     return {
         one.name: ConnectionRouter(
             one.name,
-            KeyResolver(one.key_type, compile_java_regex(one.key_filter) if one.key_filter else None),
-            local_target_filter=compile_java_regex(one.local_target_filter) if one.local_target_filter else None,
+            KeyResolver(one.key_type, JavaRegex(one.key_filter) if one.key_filter else None),
+            local_target_filter=JavaRegex(one.local_target_filter) if one.local_target_filter else None,
             policy=None if one.policy is None else make_policy(one.policy, random_start(), plugged_in),
             pool=None if one.pool is None else TargetPool(one.pool),
             cache=None if one.cache is None else KeyCache(one.cache.timeout_ms, NoStore()),

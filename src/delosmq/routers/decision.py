@@ -3,12 +3,12 @@
 Source: Artemis, ConnectionRouter.getTarget.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import NULL_KEY, ConnectorSettings
 from delosmq.model.ids import MonotonicNs
 from delosmq.routers.key import KeyResolver, RouteRequest
@@ -94,7 +94,7 @@ class ConnectionRouter:
         name: str,
         resolver: KeyResolver,
         *,
-        local_target_filter: re.Pattern[str] | None = None,
+        local_target_filter: JavaRegex | None = None,
         policy: RouterPolicy | None = None,
         pool: TargetPool | None = None,
         cache: KeyCache | None = None,

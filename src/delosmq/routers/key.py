@@ -3,12 +3,12 @@
 Source: Artemis, KeyResolver.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import NULL_KEY, KeyType
 
 MOST_LETTERS: Final = 1_024
@@ -39,7 +39,7 @@ class KeyResolver:
             the broker runs.
     """
 
-    def __init__(self, key_type: KeyType, key_filter: re.Pattern[str] | None) -> None:
+    def __init__(self, key_type: KeyType, key_filter: JavaRegex | None) -> None:
         self.key_type = key_type
         self.key_filter = key_filter
 
@@ -52,7 +52,7 @@ class KeyResolver:
                 return value
             found = self.key_filter.search(value)
             if found is not None:
-                return found.group()
+                return found
         return NULL_KEY
 
     def _values(self, request: RouteRequest) -> Iterable[str]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from delosmq.model.declared.java_regex import JavaRegex
+
 MOST_LETTERS: Final = 1_024
 """A distinguished name with more is that of no user: expressions are tried on it."""
 
@@ -63,11 +65,11 @@ class CertificateUsers:
     def __init__(
         self,
         names: Mapping[str, str],
-        patterns: tuple[tuple[re.Pattern[str], str], ...],
+        patterns: tuple[tuple[JavaRegex, str], ...],
         roles: Mapping[str, frozenset[str]],
     ) -> None:
         self._names: dict[str, str] = dict(names)
-        self._patterns: tuple[tuple[re.Pattern[str], str], ...] = patterns
+        self._patterns: tuple[tuple[JavaRegex, str], ...] = patterns
         self.roles: dict[str, frozenset[str]] = dict(roles)
 
     def user_of(self, name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import KeyType, RouterPolicySettings, TargetPoolSettings
 from delosmq.model.ids import MonotonicNs
 from delosmq.routers.decision import ConnectionRouter, Decision, Outcome
@@ -229,7 +229,7 @@ class World:
     def _set_filters(self) -> None:
         self.sheet.key_filter = self.random.choice(FILTERS)
         self.sheet.local_filter = self.random.choice(LOCAL_FILTERS)
-        filters = [compile_java_regex(one) if one else None for one in (self.sheet.key_filter, self.sheet.local_filter)]
+        filters = [JavaRegex(one) if one else None for one in (self.sheet.key_filter, self.sheet.local_filter)]
         self.router.resolver.key_filter, self.router.local_target_filter = filters
 
     def _change_targets(self) -> None:

@@ -25,7 +25,7 @@ from delosmq.config.broker_xml.catalog.routers import (
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING, WRONG_VALUE, nearest
 from delosmq.config.xml_document import XmlElement
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import (
     CACHE_SETTINGS,
     MODULO,
@@ -248,7 +248,7 @@ def _read_regex(reader: Reader, element: XmlElement | None) -> str:
 
 
 def _parse_regex(text: str) -> str:
-    compile_java_regex(text)
+    JavaRegex(text)
     return text
 
 

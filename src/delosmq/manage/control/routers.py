@@ -1,11 +1,10 @@
 """Connection routers: how they stand, where a key belongs and why, and filters that change while the broker runs."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from delosmq.engine.api import EngineBroker
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.ids import MonotonicNs
 from delosmq.routers.decision import Because, ConnectionRouter, Decision, Outcome, WaitUntil
@@ -38,7 +37,7 @@ class RouterStatus:
     """A router as it stands.
 
     Attributes:
-        key_filter, local_target_filter: as Python writes them, "" for none; policy: "" for none.
+        key_filter, local_target_filter: "" for none; policy: "" for none.
         cached_keys: -1 without a cache.
         quorum_size: 0 without a pool.
         local, redirected, use_another, unavailable: connections so decided since the broker started.
@@ -150,9 +149,9 @@ class RouterControl:
         return _status(router)
 
 
-def _compiled(text: str) -> re.Pattern[str]:
+def _compiled(text: str) -> JavaRegex:
     try:
-        return compile_java_regex(text)
+        return JavaRegex(text)
     except ValueError as rule:
         raise MisuseError("DMQ6191", f"a filter of a connection router must be {rule}") from None
 

@@ -16,7 +16,7 @@ from delosmq.manage.messages.json_body import check_size, read_arguments, write_
 from delosmq.manage.messages.reply_to import ReplyTo, read_reply_to
 from delosmq.manage.messages.slices import run_in_slices
 from delosmq.model.conversion import Conversions
-from delosmq.model.declared.java_regex import compile_java_regex
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import TEXT_BODY, HubMessage, Message
 from delosmq.model.phrases import one_line
@@ -61,7 +61,7 @@ class ManagementService(ManagementPort):
         self._logger = logger
         self._audit_log = logger.getChild("audit")
         settings = broker.settings
-        self._looks = compile_java_regex(settings.view_permission_method_match_pattern)
+        self._looks = JavaRegex(settings.view_permission_method_match_pattern)
         self._permission_prefix = f"{settings.management_rbac_prefix}." if settings.management_message_rbac else ""
 
     def begin(self, request: Message, login: Login) -> ManagementCall:

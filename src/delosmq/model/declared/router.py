@@ -116,7 +116,7 @@ class ConnectionRouterSettings:
     """One ``<connection-router>``. Beside what each setting declares:
 
     Attributes:
-        key_filter, local_target_filter: regular expressions as `compile_java_regex` reads them; "" for none.
+        key_filter, local_target_filter: regular expressions as `JavaRegex` reads them; "" for none.
         cache, policy, pool: None without.
     """
 
