@@ -28,7 +28,7 @@ from delosmq.cli.http_client import HttpClient, _told
 from delosmq.cli.options import NUMBERS, SWITCHES, read_settings
 from delosmq.cli.queue_commands import _body, _properties
 from delosmq.engine.base.slots import Slot
-from delosmq.manage.http.requests import CreateQueue, UpdateQueue
+from delosmq.manage.http.requests.resources import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import Message as BrokerMessage
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings, SecurityMatch

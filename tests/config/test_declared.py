@@ -7,7 +7,7 @@ from delosmq.cli.options import NUMBERS, SWITCHES
 from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.engine.addresses.binding_codec import queue_from_json, settings_as_json
 from delosmq.manage.control.queue_info import QueueInfo
-from delosmq.manage.http.requests import CreateQueue, UpdateQueue
+from delosmq.manage.http.requests.resources import CreateQueue, UpdateQueue
 from delosmq.model.declared.queue import QUEUE_SETTINGS, ResolvedSettings, resolve
 from delosmq.model.settings import AddressSettings, QueueSettings
 

@@ -65,7 +65,7 @@ class DelosSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         # The base class would keep the raw options, password included, on the instance. What is wrong with them is
-        # kept until it matters, because a writer's options would be refused before it could be said that there is none.
+        # kept until a reader is asked for, because the options may be those of a writer.
         self._parsed: SourceOptions | OptionError
         try:
             self._parsed = parse_options(options)
@@ -103,14 +103,6 @@ class DelosSource(DataSource):
         check_batch(self.parsed)
         self._check_schema(schema)
         return BrowseReader(self.parsed)
-
-    def writer(self, schema: "StructType", overwrite: bool) -> Any:
-        """Refused: there is no sink yet."""
-        raise _no_sink()
-
-    def streamWriter(self, schema: "StructType", overwrite: bool) -> Any:
-        """Refused: there is no sink yet."""
-        raise _no_sink()
 
     def _check_schema(self, schema: "StructType") -> None:
         if schema != self.schema():
@@ -365,9 +357,3 @@ def split_sequences(after: int, until: int, wanted: int) -> list[SequenceRange]:
     parts = min(wanted, width)
     bounds = [after + width * part // parts for part in range(parts + 1)]
     return [SequenceRange(lo, hi) for lo, hi in pairwise(bounds)]
-
-
-def _no_sink() -> OptionError:
-    return OptionError(
-        "DMQ8006", "the data source delosmq can't be written to yet: publish with a STOMP client from foreachPartition"
-    )

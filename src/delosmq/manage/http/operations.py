@@ -17,7 +17,7 @@ from starlette.routing import Route
 from delosmq.manage.control.host import Host
 from delosmq.manage.http.logins import NO_LOGIN, UNKNOWN_PEER, BasicLogins
 from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
-from delosmq.manage.http.requests import JsonBody
+from delosmq.manage.http.requests.fields import JsonBody
 from delosmq.manage.http.sync_wait import wait_synced
 from delosmq.manage.http.validation import invalid
 from delosmq.model.errors import BrokerError, InvariantError

@@ -4,7 +4,7 @@ Spark puts ``SPARK_HOME/python/lib/pyspark.zip`` before everything else on the p
 holds no bytecode, so each of them compiles what it imports: 1.5 s instead of 0.4. Where this interpreter has the same
 pyspark installed, a directory of links to it without the archives makes them import the installed package.
 
-Source: ``PythonUtils.sparkPythonPath`` of Spark 4.3; `benchmarks.first_query` measures it.
+Source: ``PythonUtils.sparkPythonPath`` of Spark 4.3; `benchmarks.spark_start` measures it.
 """
 
 import hashlib

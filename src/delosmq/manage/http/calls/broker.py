@@ -24,7 +24,14 @@ from delosmq.manage.http.answers import (
 )
 from delosmq.manage.http.calls.handlers import CallParts, Handlers, peek_all
 from delosmq.manage.http.operations import BASE, EDIT, LOGIN, VIEW, Answer, Call, operation
-from delosmq.manage.http.requests import CreateAddress, Forced, HeuristicPage, ListPage, Nothing, TransactionPage
+from delosmq.manage.http.requests.resources import (
+    CreateAddress,
+    Forced,
+    HeuristicPage,
+    ListPage,
+    Nothing,
+    TransactionPage,
+)
 from delosmq.model.errors import BrokerError
 
 _ADDRESSES: Final = f"{BASE}/addresses"

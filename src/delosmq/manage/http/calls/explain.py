@@ -9,7 +9,7 @@ from delosmq.manage.control.explain_address import AddressExplanation, ExplainAd
 from delosmq.manage.control.messages import MessageControl, MessagePage, SentMessage
 from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, BROWSE, VIEW, Answer, Call, operation
-from delosmq.manage.http.requests import ExplainMessage, ExplainQueue, LookAtMessages, SendText
+from delosmq.manage.http.requests.resources import ExplainMessage, ExplainQueue, LookAtMessages, SendText
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, Answer, Call, operation
 from delosmq.manage.http.problems import ProblemError
-from delosmq.manage.http.requests import (
-    LARGEST_INT,
+from delosmq.manage.http.requests.fields import LARGEST_INT
+from delosmq.manage.http.requests.leases import (
     AckLeases,
     DescribeLeases,
     LeaseRows,

@@ -14,7 +14,15 @@ from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import Handlers, peek_all
 from delosmq.manage.http.operations import BASE, BROWSE, EDIT, VIEW, Answer, Call, operation
-from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, Nothing, QueueFields, UpdateQueue
+from delosmq.manage.http.requests.resources import (
+    BrowseRows,
+    CreateQueue,
+    Forced,
+    ListPage,
+    Nothing,
+    QueueFields,
+    UpdateQueue,
+)
 from delosmq.model.settings import QueueSettings
 
 _ALL: Final = f"{BASE}/queues"

@@ -6,7 +6,7 @@ from delosmq.manage.control.routers import RouterControl, RouterStatus, RouteSta
 from delosmq.manage.http.answers import RouterList
 from delosmq.manage.http.calls.handlers import Handlers
 from delosmq.manage.http.operations import BASE, Answer, Call, operation
-from delosmq.manage.http.requests import ChangeRouter, RouterKey
+from delosmq.manage.http.requests.resources import ChangeRouter, RouterKey
 
 _ROUTERS: Final = f"{BASE}/routers"
 _ROUTER: Final = f"{_ROUTERS}/{{name}}"

@@ -1,46 +1,22 @@
-"""The bodies and queries of requests, checked by pydantic: strict types, no unknown fields."""
+"""Requests about addresses, queues, their messages, transactions and routers."""
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from delosmq.manage.control.pagination import MOST_PER_PAGE, USUAL_PER_PAGE
+from delosmq.manage.http.requests.fields import (
+    LARGEST_INT,
+    Count,
+    JsonBody,
+    Name,
+    QueryFields,
+    RoutingType,
+    RowsWanted,
+    Setting,
+)
 from delosmq.model.declared.queue import QUEUE_SETTINGS
 from delosmq.model.message import DEFAULT_PRIORITY, HIGHEST_PRIORITY
-
-MAX_WAIT_MS: Final = 30_000
-"""The longest poll; proxies in between commonly cut after 60 s."""
-MAX_ROWS: Final = 1_000_000
-MAX_BYTES: Final = 1 << 30
-MOST_TIME_TO_LIVE_MS: Final = 100 * 365 * 24 * 3_600_000
-LARGEST_INT: Final = (1 << 63) - 1
-
-Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
-LeaseNumber = Annotated[int, Field(ge=0, le=LARGEST_INT)]
-Setting = Annotated[int, Field(le=LARGEST_INT)]
-Name = Annotated[str, Field(min_length=1, max_length=1024)]
-RoutingType = Literal["ANYCAST", "MULTICAST"]
-
-
-class JsonBody(BaseModel):
-    """A JSON object with exactly these fields.
-
-    Attributes:
-        fixed: fields that what is meant does have, and that can't be set here.
-        may_be_left_out: a request without a body means the same as an empty object.
-    """
-
-    fixed: ClassVar[frozenset[str]] = frozenset()
-    may_be_left_out: ClassVar[bool] = False
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class QueryFields(BaseModel):
-    """A query string with these fields, as text."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
 
 Text = Annotated[str, Field(max_length=1024)]
 _KINDS: Final[dict[type, Any]] = {bool: bool, int: Setting, str: Text}
@@ -168,85 +144,6 @@ class Forced(QueryFields):
     """``force``: although it is in use."""
 
     force: bool = False
-
-
-class OpenLeases(JsonBody):
-    """Opens a group on a queue or a topic. ``incarnation``: of the reader's checkpoint, null when it has none."""
-
-    queue: Name | None = None
-    topic: Name | None = None
-    run: Annotated[str, Field(min_length=1, max_length=200)]
-    incarnation: Annotated[str, Field(max_length=200)] | None = None
-
-
-class NextLease(JsonBody):
-    """Acknowledges all leases up to ``after`` and asks for the next one."""
-
-    after: LeaseNumber
-    max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)]
-    max_bytes: Annotated[int, Field(ge=1, le=MAX_BYTES)]
-    wait_ms: Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
-    epoch: Count
-    until: Count | None = None
-
-
-class AckLeases(JsonBody):
-    """Acknowledges all leases up to this one."""
-
-    lease: LeaseNumber
-    epoch: Count
-
-
-class ReleaseGroup(JsonBody):
-    """Nothing: an empty object, or no body at all."""
-
-    may_be_left_out: ClassVar[bool] = True
-
-
-class DescribeLeases(QueryFields):
-    """Leases above ``from`` up to ``to``."""
-
-    after: Annotated[LeaseNumber, Field(alias="from")] = 0
-    upto: Annotated[LeaseNumber, Field(alias="to")] = LARGEST_INT
-
-
-class StagePart(QueryFields):
-    """Where rows go that do not say it, and how: ``address``, ``routing_type``, ``durable``, ``priority``,
-    ``time_to_live_ms`` (0 for ever). ``wait_ms``: for room, while an address is full."""
-
-    address: Annotated[str, Field(max_length=1024)] = ""
-    routing_type: Literal["", "ANYCAST", "MULTICAST"] = ""
-    durable: bool = True
-    priority: Annotated[int, Field(ge=0, le=HIGHEST_PRIORITY)] = DEFAULT_PRIORITY
-    time_to_live_ms: Annotated[int, Field(ge=0, le=MOST_TIME_TO_LIVE_MS)] = 0
-    wait_ms: Annotated[int, Field(ge=0, le=MAX_WAIT_MS)] = 20_000
-
-
-class NamedParts(JsonBody):
-    """Parts of a batch, in the order in which their rows are to be published."""
-
-    parts: Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Field(max_length=10_000)]
-
-
-class ListStaged(QueryFields):
-    """A page by name: what comes after ``after``, at most ``limit``."""
-
-    after: Annotated[str, Field(max_length=1024)] = ""
-    limit: Annotated[int, Field(ge=1, le=MOST_PER_PAGE)] = USUAL_PER_PAGE
-
-
-class RowsWanted(QueryFields):
-    """Which columns to send: all but ``properties``, unless named (comma-separated); properties only with headers."""
-
-    headers: bool = False
-    columns: str = ""
-
-
-class LeaseRows(RowsWanted):
-    """Rows ``lo`` (inclusive) to ``hi`` (exclusive) of a lease."""
-
-    lo: Count = 0
-    hi: Count = LARGEST_INT
 
 
 class BrowseRows(RowsWanted):

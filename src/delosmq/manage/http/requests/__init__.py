@@ -1,0 +1,1 @@
+"""The bodies and queries of requests, checked by pydantic: strict types, no unknown fields."""

@@ -1,0 +1,59 @@
+"""Requests about groups of leases and the rows of leases."""
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from delosmq.manage.http.requests.fields import LARGEST_INT, MAX_WAIT_MS, Count, JsonBody, Name, QueryFields, RowsWanted
+
+MAX_ROWS: Final = 1_000_000
+MAX_BYTES: Final = 1 << 30
+
+LeaseNumber = Annotated[int, Field(ge=0, le=LARGEST_INT)]
+
+
+class OpenLeases(JsonBody):
+    """Opens a group on a queue or a topic. ``incarnation``: of the reader's checkpoint, null when it has none."""
+
+    queue: Name | None = None
+    topic: Name | None = None
+    run: Annotated[str, Field(min_length=1, max_length=200)]
+    incarnation: Annotated[str, Field(max_length=200)] | None = None
+
+
+class NextLease(JsonBody):
+    """Acknowledges all leases up to ``after`` and asks for the next one."""
+
+    after: LeaseNumber
+    max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)]
+    max_bytes: Annotated[int, Field(ge=1, le=MAX_BYTES)]
+    wait_ms: Annotated[int, Field(ge=0, le=MAX_WAIT_MS)]
+    epoch: Count
+    until: Count | None = None
+
+
+class AckLeases(JsonBody):
+    """Acknowledges all leases up to this one."""
+
+    lease: LeaseNumber
+    epoch: Count
+
+
+class ReleaseGroup(JsonBody):
+    """Nothing: an empty object, or no body at all."""
+
+    may_be_left_out: ClassVar[bool] = True
+
+
+class DescribeLeases(QueryFields):
+    """Leases above ``from`` up to ``to``."""
+
+    after: Annotated[LeaseNumber, Field(alias="from")] = 0
+    upto: Annotated[LeaseNumber, Field(alias="to")] = LARGEST_INT
+
+
+class LeaseRows(RowsWanted):
+    """Rows ``lo`` (inclusive) to ``hi`` (exclusive) of a lease."""
+
+    lo: Count = 0
+    hi: Count = LARGEST_INT
