@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from delosmq.config.broker_xml import load_broker_xml
+from tools import doc_types
 from tools.doc_examples import Example, documents, examples, failure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,6 +67,20 @@ def test_a_failing_example_is_told(words: str, code: str, said: str) -> None:
 
 def test_a_block_that_is_not_to_run_only_has_to_compile() -> None:
     assert failure(Example("p.md:1", "broker.send('x')\n", frozenset())) is None
+
+
+def test_tests_of_the_manual_are_checked_with_the_types_of_their_fixtures(tmp_path: Path) -> None:
+    code = "async def test_one(broker, broker_client):\n    pass\n"
+    assert doc_types.typed(code) == (
+        f"{doc_types.IMPORTS}async def test_one(broker: delosmq.testing.BrokerFixture,"
+        " broker_client: delosmq.client.ClientConnection) -> None:\n    pass\n"
+    )
+    with pytest.raises(KeyError, match="teapot"):
+        doc_types.typed("def test_one(teapot):\n    pass\n")
+    assert {path.name.partition("_line_")[0] for path in doc_types.write(tmp_path / "types")} == {
+        "client",
+        "testing_with_delosmq",
+    }
 
 
 XML = re.compile(r"^```xml\n(?P<core>(?!<broker).*?)^```", re.DOTALL | re.MULTILINE)

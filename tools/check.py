@@ -18,7 +18,11 @@ from pathlib import Path
 from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
-CHECKED = [name for name in ("src", "tools", "examples", "benchmarks", "interop") if (ROOT / name).exists()]
+TYPED_TESTS = ("tests/client", "tests/testing", "tests/examples")
+"""Programs as users write them: with the client in both its forms, and with the test kit."""
+CHECKED = [
+    name for name in ("src", "tools", "examples", "benchmarks", "interop", *TYPED_TESTS) if (ROOT / name).exists()
+]
 PYTHON = sys.executable
 LINT_IMPORTS = [str(Path(PYTHON).with_name("lint-imports")), "--no-cache", "--no-logo"]
 COMPILED_PYTHON = str(ROOT / ".venv-compiled" / "bin" / "python")
@@ -38,7 +42,10 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
         "Layers, sizes, names, error codes; how orderly the tree is",
         [LINT_IMPORTS, [PYTHON, "-m", "tools.architecture"], [PYTHON, "-m", "tools.house"]],
     ),
-    "types": ("Types (mypy --strict)", [[PYTHON, "-m", "mypy", *CHECKED]]),
+    "types": (
+        "Types (mypy --strict), of the examples in the manual as well",
+        [[PYTHON, "-m", "tools.doc_types"], [PYTHON, "-m", "mypy", *CHECKED, "build/doc_types"]],
+    ),
     "quick": (
         f"Tests of {', '.join(QUICK_LAYERS)}, without the slow ones",
         [[PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not slow", *QUICK_FOLDERS]],

@@ -267,6 +267,8 @@ async def test_a_task_that_starts_or_ends_a_branch_while_another_one_waits_in_it
 async def test_two_tasks_that_send_or_commit_at_once_are_told(open_async: OpenAsync, name: str, mode: AckMode) -> None:
     session = await open_async(mode)
     producer = await session.create_producer(name)
+    first: asyncio.Future[None] | asyncio.Future[str]
+    second: asyncio.Future[None] | asyncio.Future[str]
     if mode == AckMode.TRANSACTED:
         await producer.send("x")
         first, second = asyncio.ensure_future(session.commit()), asyncio.ensure_future(session.rollback())

@@ -307,7 +307,7 @@ def test_an_interrupted_send_belongs_to_the_transaction_that_it_interrupted(
         producer = session.create_producer(name)
         put = session.calls.put
 
-        def interrupted(function: Callable[[], None]) -> None:
+        def interrupted(function: Callable[[], object]) -> None:
             put(function)
             session.calls.put = put
             raise KeyboardInterrupt

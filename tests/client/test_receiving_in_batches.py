@@ -186,7 +186,8 @@ def test_two_consumers_of_a_session_are_acknowledged_in_the_order_of_receiving(
         for consumer in (first, second, first, second):
             message = consumer.receive(WAIT_S)
             assert message is not None
-        message.acknowledge()
+            last = message
+        last.acknowledge()
     with open_session() as session:
         for part, left in (("a", ["2", "3"]), ("b", ["2", "3"])):
             consumer = session.create_consumer(f"{name}.{part}")

@@ -244,9 +244,10 @@ def test_which_brokers_may_have_spares() -> None:
     brokers = BrokerList((A, B, C), FailoverOptions(randomize=False, priority_backup=True), list.reverse)
     brokers.note_connected(B)
     assert [one.host for one in brokers.others()] == ["a", "c"]
-    assert not brokers.has_preference
+    preferences = [brokers.has_preference]
     brokers.prefer(C)
-    assert brokers.has_preference
+    preferences.append(brokers.has_preference)
+    assert preferences == [False, True]
     assert [one.host for one in brokers.others()] == ["c", "a"]
 
 

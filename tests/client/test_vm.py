@@ -122,6 +122,7 @@ def ending() -> Iterator[EndingPort]:
 
 @pytest.mark.parametrize("blocking", [True, False])
 async def test_a_broker_that_ends_before_it_accepts_is_noticed_at_once(ending: EndingPort, blocking: bool) -> None:
+    connecting: asyncio.Future[ClientConnection] | asyncio.Future[AsyncConnection]
     if blocking:
         connecting = asyncio.ensure_future(asyncio.to_thread(connect, "vm://Tests.ending?connectionTimeout=0"))
     else:

@@ -92,8 +92,8 @@ async def test_the_broker_waits_for_a_consumer_that_does_not_read(kit: BrokerFix
         for number in range(MESSAGES):
             producer.send(bytes(MESSAGE_BYTES), properties={"number": number}, persistent=False)
     queue.wait_for(messages=MESSAGES)
-    async with kit.connect_async() as connection, await connection.create_session() as session:
-        consumer = await session.create_consumer("wide?consumer.prefetchSize=2000")
+    async with kit.connect_async() as reader, await reader.create_session() as reading:
+        consumer = await reading.create_consumer("wide?consumer.prefetchSize=2000")
         # The loop of this client does nothing from here on.
         with kit.connect() as other:
             for _ in range(50):

@@ -11,7 +11,7 @@ that was not handed out stays with the broker or with its consumer.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from types import TracebackType
 from typing import Final, Unpack
 from weakref import WeakSet
@@ -264,7 +264,7 @@ class AsyncConnection(AsyncCloseable):
 
     async def messages(
         self, destination: Named, *, timeout_s: float | None = None, selector: str = ""
-    ) -> AsyncIterator[JmsMessage]:
+    ) -> AsyncGenerator[JmsMessage, None]:
         """Messages one by one, until none has come for ``timeout_s``; None waits for ever.
 
         A message is acknowledged when its turn ends well: when the next one is asked for. When the turn raises or

@@ -10,7 +10,7 @@ it made is for one thread at a time, as in JMS.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Unpack
 from weakref import WeakSet
 
@@ -202,7 +202,7 @@ class ClientConnection(Closeable):
 
     def messages(
         self, destination: Named, *, timeout_s: float | None = None, selector: str = ""
-    ) -> Iterator[JmsMessage]:
+    ) -> Generator[JmsMessage, None, None]:
         """Messages one by one, until none has come for ``timeout_s``; None waits for ever.
 
         A message is acknowledged when its turn ends well: when the next one is asked for. When the turn raises or
