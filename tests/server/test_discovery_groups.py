@@ -15,7 +15,8 @@ from delosmq.cluster.discovery import MOST_NODES, DiscoveredNode
 from delosmq.model.declared.discovery import BroadcastGroupSettings, DiscoveryGroupSettings
 from delosmq.model.declared.router import ConnectorSettings
 from delosmq.model.errors import LimitError
-from delosmq.server.clock import SystemClock
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.server.clock import Appointment, ServerClock, SystemClock
 from delosmq.server.discovery.broadcast_group import BroadcastGroup
 from delosmq.server.discovery.discovery_group import BYTES_PER_TURN, DATAGRAMS_PER_TURN, DiscoveryGroup
 from delosmq.server.discovery.multicast import open_receiver, open_sender
@@ -121,9 +122,31 @@ def test_hostile_datagrams_are_told_within_bounds_and_do_no_harm(port: int, capl
     assert len(lines) < 30
 
 
-def flood(port: int, sender: socket.socket, numbers: range) -> None:
+class Frozen(ServerClock):
+    """A clock that stands still, and rings when a test has it ring."""
+
+    def __init__(self) -> None:
+        self._calls: list[Callable[[], object]] = []
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(0)
+
+    def monotonic_ns(self) -> MonotonicNs:
+        return MonotonicNs(1)
+
+    def call_at(self, loop: asyncio.AbstractEventLoop, due: MonotonicNs, callback: Callable[[], object]) -> Appointment:
+        self._calls.append(callback)
+        return loop.call_later(PATIENCE_S, callback)
+
+    def ring(self) -> None:
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+
+def flood(port: int, sender: socket.socket, numbers: range, connector_port: int = 1) -> None:
     """A datagram of a broker for each number; what the buffer of the receiver can't hold is lost."""
-    connectors = (AnnouncedConnector("c", FACTORY, (("host", LOOPBACK), ("port", 1))),)
+    connectors = (AnnouncedConnector("c", FACTORY, (("host", LOOPBACK), ("port", connector_port))),)
     for number in numbers:
         with contextlib.suppress(BlockingIOError):
             sender.sendto(encode_announcement(Announcement(f"n{number}", "s", connectors)), (GROUP, port))
@@ -165,12 +188,22 @@ def test_large_datagrams_are_fewer_at_once(port: int) -> None:
 
 def test_a_hundred_thousand_datagrams_do_not_stop_the_loop(port: int) -> None:  # CLUS-1
     async def test(loop: asyncio.AbstractEventLoop) -> None:
-        finds = discovery(port)
+        clock = Frozen()
+        changes: list[int] = []
+        finds = DiscoveryGroup(DiscoveryGroupSettings("dg", GROUP, port, LOOPBACK), "me", clock=clock, logger=LOGGER)
+        finds.on_change.append(lambda: changes.append(len(finds.nodes)))
         with started(loop, finds), open_sender(LOOPBACK, -1) as sender:
             for start in range(0, 100_000, 1_000):
-                flood(port, sender, range(start, start + 1_000))
+                # Each of them moves or is new, so that each changes something.
+                flood(port, sender, range(start, start + 1_000), connector_port=start + 1)
+                known = len(finds.nodes)
                 await asyncio.sleep(0)
-            assert 0 < len(finds.nodes) <= MOST_NODES
+                # Others had their turn after few of them.
+                assert len(finds.nodes) - known <= DATAGRAMS_PER_TURN
+            await until(lambda: len(finds.nodes) == MOST_NODES)
+            assert changes == [changes[0]]
+            clock.ring()
+            assert changes == [changes[0], MOST_NODES]
 
     run(test)
 

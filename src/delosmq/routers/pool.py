@@ -41,9 +41,10 @@ class TargetPool:
         """
         local = [one for one in self.targets if one.connector is None]
         known = {one.connector: one for one in self.targets if one.connector is not None}
-        wanted = [known.get(one) or RouterTarget(one) for one in dict.fromkeys(connectors)]
+        distinct = dict.fromkeys(connectors)
+        wanted = [known.get(one) or RouterTarget(one) for one in distinct]
         added = [one for one in wanted if one.connector not in known]
-        removed = [one for connector, one in known.items() if connector not in set(connectors)]
+        removed = [one for connector, one in known.items() if connector not in distinct]
         self.targets = [*local, *wanted]
         for one in removed:
             self.failed(one, "it is no target any more")

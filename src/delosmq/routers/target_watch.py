@@ -16,6 +16,8 @@ CHECK_TIMEOUT_NS: Final = 3_000_000_000
 NODE_ID: Final = "NodeID"
 ACTIVE: Final = "Active"
 _LONGEST_NODE_ID: Final = 200
+_MOST_COUNTED: Final = 2**31 - 1
+"""Connections: the largest number of Java's int, which Artemis answers with. With larger ones no policy can reckon."""
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 
@@ -104,8 +106,8 @@ class TargetWatch:
                 return self.handle_failure("its Active is neither true nor false", now)
             self._active = answer
             return self._ask(self._probe) if self._probe else self._checked(None, now)
-        if not isinstance(answer, int) or isinstance(answer, bool) or answer < 0:
-            return self.handle_failure(f"its {self._probe} is no whole number", now)
+        if not isinstance(answer, int) or isinstance(answer, bool) or not 0 <= answer <= _MOST_COUNTED:
+            return self.handle_failure(f"its {self._probe} is no whole number from 0 to {_MOST_COUNTED}", now)
         return self._checked(answer, now)
 
     def handle_failure(self, trouble: str, now: MonotonicNs) -> Action:

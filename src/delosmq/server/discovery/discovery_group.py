@@ -8,6 +8,7 @@ from typing import Final
 
 from delosmq.cluster.discovery import NO_TIMER, DiscoveredNode, Discovery, Effect, NodeFound, NodeLost
 from delosmq.model.declared.discovery import DiscoveryGroupSettings
+from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import one_line
 from delosmq.server.clock import Appointment, ServerClock
 from delosmq.server.discovery.multicast import open_receiver
@@ -16,6 +17,8 @@ from delosmq.server.peer_log import PeerLog
 DATAGRAMS_PER_TURN: Final = 16
 BYTES_PER_TURN: Final = 32 * 1024
 """Read before others of the loop have their turn, however many datagrams come: below 2 ms."""
+LEAST_PERIOD_NS: Final = 100_000_000
+"""Between two calls of `DiscoveryGroup.on_change`, which look at all brokers, however many datagrams come."""
 _LARGEST: Final = 65_535
 _NS_PER_MS: Final = 1_000_000
 _SHOWN: Final = 200
@@ -25,7 +28,8 @@ class DiscoveryGroup:
     """One discovery group, on the running loop.
 
     Attributes:
-        on_change: called when a broker was found, has changed or is gone.
+        on_change: called when a broker was found, has changed or is gone; once for all that change in a tenth of a
+            second.
     """
 
     def __init__(
@@ -46,6 +50,8 @@ class DiscoveryGroup:
         self._socket: socket.socket | None = None
         self._timer: Appointment | None = None
         self._due: int = 0
+        self._listeners_timer: Appointment | None = None
+        self._told_at: int | None = None
 
     @property
     def nodes(self) -> list[DiscoveredNode]:
@@ -64,8 +70,9 @@ class DiscoveryGroup:
         loop.add_reader(self._socket, self._on_readable)
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._listeners_timer):
+            if timer is not None:
+                timer.cancel()
         if self._socket is not None and self._loop is not None:
             self._loop.remove_reader(self._socket)
             self._socket.close()
@@ -76,6 +83,7 @@ class DiscoveryGroup:
         if self._socket is None:
             return
         left = BYTES_PER_TURN
+        effects: list[Effect] = []
         for _ in range(DATAGRAMS_PER_TURN):
             try:
                 datagram, source = self._socket.recvfrom(_LARGEST)
@@ -84,10 +92,11 @@ class DiscoveryGroup:
             except OSError as error:
                 self._peer_log.warning("", f"DMQ6614: discovery-group '{self.name}' hears nothing: {error.strerror}")
                 break
-            self._tell(self._machine.receive(datagram, str(source[0]), self._clock.monotonic_ns()))
+            effects += self._machine.receive(datagram, str(source[0]), self._clock.monotonic_ns())
             left -= len(datagram)
             if left <= 0:
                 break
+        self._tell(effects)
         self._arm()
 
     def _on_timer(self) -> None:
@@ -114,9 +123,19 @@ class DiscoveryGroup:
                 self._note(effect)
             else:
                 self._peer_log.warning(effect.source, f"{effect.reason} (discovery-group '{self.name}')")
-        if changed:
-            for listener in self.on_change:
-                listener()
+        if changed and self._listeners_timer is None:
+            now = self._clock.monotonic_ns()
+            due = now if self._told_at is None else max(now, self._told_at + LEAST_PERIOD_NS)
+            if due == now:
+                self._tell_listeners()
+            elif self._loop is not None:
+                self._listeners_timer = self._clock.call_at(self._loop, MonotonicNs(due), self._tell_listeners)
+
+    def _tell_listeners(self) -> None:
+        self._listeners_timer = None
+        self._told_at = self._clock.monotonic_ns()
+        for listener in self.on_change:
+            listener()
 
     def _note(self, effect: NodeFound | NodeLost) -> None:
         node = effect.node

@@ -52,9 +52,9 @@ class TargetMonitors:
         self._local = local
         self._log = log
         self._period_s = pool.settings.check_period_ms / 1_000
-        self._contexts: dict[ConnectorSettings | None, ssl.SSLContext | None] = {
-            one.connector: tls_context(one.connector) for one in pool.targets if one.connector
-        }
+        self._contexts: dict[tuple[bool, str, bool], ssl.SSLContext | None] = {}
+        for target in pool.targets:
+            self._context(target)
         self._told: dict[RouterTarget, str] = {}
         self._tasks: dict[RouterTarget, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -71,7 +71,7 @@ class TargetMonitors:
         connectors = list(dict.fromkeys(found))
         known = {one.connector for one in self._pool.targets}
         # Those that are asked already stay, so that a flood of announcements takes none of them away.
-        keep = sorted(connectors, key=lambda one: one not in known)[:MOST_DISCOVERED]
+        keep = set(sorted(connectors, key=lambda one: one not in known)[:MOST_DISCOVERED])
         if len(keep) < len(connectors) and not self._too_many:
             self._log.warning(
                 f"DMQ5517: router '{self._router}': {len(connectors)} brokers are announced, of which "
@@ -81,15 +81,22 @@ class TargetMonitors:
         added, removed = self._pool.replace([one for one in connectors if one in keep])
         for target in removed:
             self._told.pop(target, None)
-            self._contexts.pop(target.connector, None)
             task = self._tasks.pop(target)
             task.cancel()
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
         for target in added:
-            assert target.connector is not None
-            self._contexts[target.connector] = tls_context(target.connector)
             self._begin(target)
+
+    def _context(self, target: RouterTarget) -> ssl.SSLContext | None:
+        """Shared by all alike: to make one takes 10 ms, and a flood of announcements would ask for many."""
+        one = target.connector
+        if one is None:
+            return None
+        wanted = (one.tls, one.trust_store_path, one.verify_host)
+        if wanted not in self._contexts:
+            self._contexts[wanted] = tls_context(one)
+        return self._contexts[wanted]
 
     async def close(self) -> None:
         tasks = [*self._tasks.values(), *self._ending]
@@ -111,7 +118,7 @@ class TargetMonitors:
     async def _watch(self, target: RouterTarget) -> None:
         assert target.connector is not None  # else it is this broker
         watch = TargetWatch(self._pool, target, self._probe, _now())
-        probe = StompProbe(target.connector, self._pool.settings, self._contexts[target.connector])
+        probe = StompProbe(target.connector, self._pool.settings, self._context(target))
         try:
             while True:
                 await _until(watch.next_timer(), probe, watch)
@@ -153,7 +160,7 @@ async def _do(action: Action, probe: StompProbe, watch: TargetWatch) -> Action:
                     return None
     except TimeoutError:
         return watch.handle_timer(max(_now(), watch.next_timer()))
-    except FAILURES as error:
+    except Exception as error:  # a host such as a..b is a UnicodeError, and nothing may end the watch
         return watch.handle_failure(_sentence(error), _now())
 
 
@@ -165,7 +172,7 @@ async def _until(due: MonotonicNs, probe: StompProbe, watch: TargetWatch) -> Non
         return
     try:
         await probe.idle(seconds)
-    except FAILURES as error:
+    except Exception as error:
         if watch.handle_failure(_sentence(error), _now()):
             probe.close()
 
@@ -174,5 +181,7 @@ def _now() -> MonotonicNs:
     return MonotonicNs(int(asyncio.get_running_loop().time() * _NS_PER_S))
 
 
-def _sentence(error: BaseException) -> str:
-    return error.message if isinstance(error, BrokerError) else str(error) or type(error).__name__
+def _sentence(error: Exception) -> str:
+    if isinstance(error, BrokerError):
+        return error.message
+    return str(error) if isinstance(error, FAILURES) and str(error) else f"{type(error).__name__}: {error}"

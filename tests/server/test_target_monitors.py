@@ -1,0 +1,75 @@
+"""Monitors of targets in a running loop: what is announced or answered costs and breaks little."""
+
+# ROUTE-3
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable
+
+import pytest
+
+from delosmq.cluster.discovery import DiscoveredNode
+from delosmq.model.declared.router import ConnectorSettings, TargetPoolSettings
+from delosmq.routers.pool import TargetPool
+from delosmq.server.targets.target_monitor import MOST_DISCOVERED, LocalBroker, TargetMonitors
+from tests.server.test_discovery_groups import until
+
+LOOPBACK = "127.0.0.1"
+LOGGER = logging.getLogger("delosmq.tests.targets")
+
+
+class Here(LocalBroker):
+    def is_active(self) -> bool:
+        return True
+
+    def connection_count(self) -> int:
+        return 0
+
+
+def monitors(pool: TargetPool) -> TargetMonitors:
+    return TargetMonitors("r", pool, "", Here(), LOGGER)
+
+
+def test_a_flood_of_announcements_that_move_makes_one_tls_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ssl.SSLContext] = []
+    create: Callable[..., ssl.SSLContext] = ssl.create_default_context
+
+    def counted(**settings: str | None) -> ssl.SSLContext:
+        made.append(create(**settings))
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+
+    async def test() -> None:
+        pool = TargetPool(TargetPoolSettings(discovery_group="dg"))
+        watches = monitors(pool)
+        for port in (1, 2, 3):
+            watches.find([DiscoveredNode(f"n{number}", "c", LOOPBACK, port, True) for number in range(1_024)])
+            watches.find([DiscoveredNode(f"n{number}", "c", f"127.0.1.{number}", port, True) for number in range(200)])
+            assert len(pool.targets) == MOST_DISCOVERED
+            await asyncio.sleep(0)  # each begins to be asked
+        await watches.close()
+
+    asyncio.run(test())
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 300, "\ud800"])
+def test_a_host_that_can_be_none_is_no_target_that_is_ready_and_is_asked_again(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        pool = TargetPool(TargetPoolSettings((ConnectorSettings("bad", host, 1),), check_period_ms=1))
+        watches = monitors(pool)
+        watches.begin()
+        (target,) = pool.targets
+        await until(lambda: target.trouble != "not asked yet")
+        target.trouble = "waits for the next check"
+        await until(lambda: target.trouble != "waits for the next check")
+        assert not target.ready
+        await watches.close()
+
+    with caplog.at_level(logging.INFO, LOGGER.name):
+        asyncio.run(test())
+    assert [record.getMessage()[:8] for record in caplog.records][:1] == ["DMQ5516:"]
