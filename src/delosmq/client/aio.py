@@ -25,6 +25,7 @@ from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable, give_to_loop, message_of
+from delosmq.client.one_caller import is_cancelled
 from delosmq.client.options.arguments import demand_function, demand_name
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
@@ -96,8 +97,7 @@ class AsyncConnection(AsyncCloseable):
         self._closed = False
         self._sender: AsyncSession | None = None
         self._sessions: WeakSet[AsyncSession] = WeakSet()
-        self._replies: ReplyQueue | None = None
-        self._opening_replies = asyncio.Lock()
+        self._replies: asyncio.Task[ReplyQueue] | None = None
         self._error_listeners: list[ErrorListener] = []
         self._reporting: asyncio.Task[None] | None = None
         if watched:
@@ -195,10 +195,14 @@ class AsyncConnection(AsyncCloseable):
         self._closed = True
         if self._reporting is not None and self._reporting is not asyncio.current_task():
             self._reporting.cancel()
-        for session in list(self._sessions):
-            await session.stop_listening(waits=waits)
-            if waits:
-                await session.complete_sends()
+        try:
+            for session in list(self._sessions):
+                await session.stop_listening(waits=waits)
+                if waits:
+                    await session.complete_sends()
+        except asyncio.CancelledError:
+            self._link.close_soon()
+            raise
         await asyncio.shield(self._link.close())
 
     def closed_error(self) -> ClientError:
@@ -239,14 +243,18 @@ class AsyncConnection(AsyncCloseable):
             IllegalStateError: DMQ9001, it was closed meanwhile.
         """
         self._check()
-        async with self._opening_replies:
-            if self._replies is None:
-                machine = self._link.machine.create_session(AckMode.AUTO)
-                session = AsyncSession(self._link, machine, None)
-                session.counts_callers = False
-                self._sessions.add(session)
-                self._replies = await ReplyQueue.open(self._link, session)
-        return await self._replies.ask(named(destination), message_of(message, properties), timeout_s)
+        replies = await self._reply_queue()
+        return await replies.ask(named(destination), message_of(message, properties), timeout_s)
+
+    async def _reply_queue(self) -> ReplyQueue:
+        """The one of all requests; it is opened once, even when the request that begins with that is cancelled."""
+        if self._replies is None or (self._replies.done() and self._replies.exception() is not None):
+            machine = self._link.machine.create_session(AckMode.AUTO)
+            session = AsyncSession(self._link, machine, None)
+            session.counts_callers = False
+            self._sessions.add(session)
+            self._replies = self._link.loop.create_task(ReplyQueue.open(self._link, session))
+        return await asyncio.shield(self._replies)
 
     async def reply(self, request: JmsMessage, message: Sendable) -> str:
         """Sends the reply to a request. Gives its id.
@@ -290,7 +298,9 @@ async def _report(link: Link, listeners: list[ErrorListener]) -> None:
                 told = listener(error)
                 if told is not None:
                     await told
-            except Exception:
+            except (Exception, asyncio.CancelledError):
+                if is_cancelled():
+                    raise
                 _LOG.exception(
                     f"DMQ9080: the exception listener failed with '{error}', and hears of what comes next; have it"
                     " handle what can go wrong"

@@ -12,7 +12,7 @@ from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, received
-from delosmq.client.one_caller import OneCaller
+from delosmq.client.one_caller import OneCaller, is_cancelled
 from delosmq.client.options.arguments import demand_function, demand_timeout
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
@@ -305,7 +305,9 @@ class AsyncConsumer(AsyncCloseable):
             told = listener(self.message_of(delivery))
             if inspect.isawaitable(told):
                 await told
-        except Exception:
+        except (Exception, asyncio.CancelledError):
+            if is_cancelled():
+                raise
             _LOG.exception(
                 f"DMQ9066: the listener of {self.destination} failed with message {delivery.message_id.key()}: it is "
                 "delivered again as the session's mode and the redelivery policy say; have the listener handle what "

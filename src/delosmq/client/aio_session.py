@@ -341,9 +341,15 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         if self._machine.closed:
             return
         self._link.check_loop()
-        await self.stop_listening(waits=waits)
-        if waits:
-            await self.complete_sends()
+        try:
+            await self.stop_listening(waits=waits)
+            if waits:
+                await self.complete_sends()
+        except asyncio.CancelledError:  # it ends all the same: what it has goes back, and nothing is waited for
+            if self._link.error is None:
+                self._link.machine.close_session(self._machine)
+                self._link.flush()
+            raise
         if self._link.error is None:
             await asyncio.shield(self._link.answer(self._link.machine.close_session(self._machine)))
 

@@ -3,6 +3,7 @@
 Listeners are not counted: whatever they do with their session is in turn with what it delivers.
 """
 
+import asyncio
 from contextvars import ContextVar
 from typing import Final
 
@@ -10,6 +11,12 @@ from delosmq.client.errors import used_by_two
 
 by_listener: Final[ContextVar[bool]] = ContextVar("by_listener", default=False)
 """Set where a listener or an ``on_completion`` of asyncio is called, and so in what they begin."""
+
+
+def is_cancelled() -> bool:
+    """Whether this task is, and not something that a listener has waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class OneCaller:
