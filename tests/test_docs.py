@@ -117,7 +117,7 @@ def section(page: str, heading: str) -> str:
 
 
 def test_each_option_of_the_data_source_is_in_the_table() -> None:
-    cells = re.findall(r"^\| ([^|]*) \|", section("spark.md", "Options"), re.MULTILINE)
+    cells = re.findall(r"^\| ([^|]*) \|", section("spark-options.md", "Options"), re.MULTILINE)
     assert sorted(name for cell in cells for name in CODE.findall(cell)) == sorted(NAMES)
 
 
@@ -130,11 +130,11 @@ def test_each_option_of_the_data_source_is_in_the_table() -> None:
     ],
 )
 def test_the_table_states_the_defaults(option: str, value: int) -> None:
-    assert f"| `{option}` | {value} |" in section("spark.md", "Options")
+    assert f"| `{option}` | {value} |" in section("spark-options.md", "Options")
 
 
 def test_the_columns_are_those_of_the_schema() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| ([a-z ]+)(, nullable)? \|", section("spark.md", "Columns"), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| ([a-z ]+)(, nullable)? \|", section("spark-options.md", "Columns"), re.MULTILINE)
     kinds = {"map": "map of string to string"}
     wanted = [(column.name, kinds.get(column.kind, column.kind), column.nullable) for column in COLUMNS]
     assert [(name, kind, bool(nullable)) for name, kind, nullable in rows] == wanted

@@ -6,6 +6,7 @@ What runs is said in the fence, after the language (which renderers use for colo
     ```python run spark    the same, where Spark and Java are at hand (`make test`, not the compiled run)
     ```python test         the same as a file of tests, by pytest with the plugins that are installed
     ```python              must compile
+    ```python story        must compile; tools/doc_stories.py runs it
     ```text output         right after a program that runs: what it prints, to the letter
 
     python tools/doc_examples.py [FILE ...]        runs all, or those of the named files
@@ -30,7 +31,7 @@ SPARK_TIME_LIMIT_S = 110.0
 FENCE = re.compile(
     r"^(?P<indent> *)```python(?P<words>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE
 )
-WORDS = {"run", "spark", "test"}
+WORDS = {"run", "spark", "test", "story"}
 PYTEST = ("-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
 ASYNCIO = ("-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function")
 OUTPUT = re.compile(r"\n*(?P<indent> *)```text output\n(?P<text>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE)

@@ -15,7 +15,7 @@ from delosmq.model.declared.queue import QUEUE_SETTINGS
 DEFAULT_URL: Final = "http://127.0.0.1:8161"
 
 _CONNECTION: Final[dict[str, tuple[object, object]]] = {
-    "url": (Annotated[str, typer.Option(help="HTTP address of the broker.")], DEFAULT_URL),
+    "url": (Annotated[str, typer.Option(envvar="DELOSMQ_URL", help="HTTP address of the broker.")], DEFAULT_URL),
     "user": (Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")], "admin"),
     "password_file": (
         Annotated[Path | None, typer.Option(help="File that holds the password; else DELOSMQ_PASSWORD.")],

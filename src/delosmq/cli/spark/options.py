@@ -17,7 +17,9 @@ from delosmq.spark import pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Servers = Annotated[str, typer.Option(help="HTTP addresses of the brokers, separated by commas.")]
+Servers = Annotated[
+    str, typer.Option(envvar="DELOSMQ_SERVERS", help="HTTP addresses of the brokers, separated by commas.")
+]
 User = Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")]
 Password = Annotated[
     str, typer.Option(envvar="DELOSMQ_PASSWORD", help="Better in the variable or a file: others can see arguments.")
