@@ -6,7 +6,7 @@ import signal
 import sys
 
 from delosmq.spark.archive import ArchiveRun, archive
-from delosmq.spark.session import start_session
+from tests.spark.processes import start_child_session
 
 settings = json.loads(sys.argv[1])
 
@@ -17,16 +17,7 @@ def on_batch(number: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-spark = start_session(
-    "kills",
-    master=settings["master"],
-    settings={
-        "spark.executor.memory": "512m",
-        "spark.driver.memory": "512m",
-        "spark.local.dir": settings["scratch"],
-        "spark.worker.cleanup.enabled": "false",
-    },
-)
+spark = start_child_session("kills", settings)
 run = ArchiveRun("q", settings["to"], settings["connection"], max_rows=settings["max_rows"])
 print("archived", archive(spark, run, on_batch=on_batch).rows)
 spark.stop()

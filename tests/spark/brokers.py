@@ -27,17 +27,17 @@ class BrokerUnderTest(Protocol):
         """End it."""
 
 
-class RealBroker:
-    """An embedded broker, published to by stomp.py over a real socket."""
+class StompBroker:
+    """A broker that is published to by stomp.py over a real socket.
 
-    def __init__(self) -> None:
-        self._broker = delosmq.Broker()
-        self._broker.__enter__()
-        self.user, self.password = self._broker.user, self._broker.password
+    Args:
+        servers: the data source's option.
+    """
 
-    @property
-    def servers(self) -> str:
-        return str(self._broker.http_url)
+    def __init__(self, servers: str, stomp_port: int, user: str, password: str) -> None:
+        self.servers = servers
+        self.user, self.password = user, password
+        self._stomp_port = stomp_port
 
     def make_queue(self, name: str, address: str | None = None, routing_type: str = "ANYCAST") -> None:
         import httpx
@@ -51,7 +51,7 @@ class RealBroker:
         from stomp.listener import WaitingListener
 
         self.make_queue(name, address)
-        connection = stomp.Connection12([("127.0.0.1", self._broker.stomp_port)])
+        connection = stomp.Connection12([("127.0.0.1", self._stomp_port)])
         confirmed = WaitingListener("last")
         connection.set_listener("confirmed", confirmed)
         connection.connect(self.user, self.password, wait=True)
@@ -62,6 +62,15 @@ class RealBroker:
             connection.send(address or name, body, headers=headers)
         confirmed.wait_on_receipt()
         connection.disconnect()
+
+
+class RealBroker(StompBroker):
+    """An embedded broker."""
+
+    def __init__(self) -> None:
+        self._broker = delosmq.Broker()
+        self._broker.__enter__()
+        super().__init__(str(self._broker.http_url), self._broker.stomp_port, self._broker.user, self._broker.password)
 
     def stop(self) -> None:
         self._broker.__exit__(None, None, None)

@@ -57,6 +57,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._forward()
 
+    def do_DELETE(self) -> None:
+        self._forward()
+
     def _forward(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.owner.hook("before", self.path, body)
