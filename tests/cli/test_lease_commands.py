@@ -46,7 +46,8 @@ def test_groups_are_listed_shown_and_released(call: Call, broker: delosmq.Broker
     send(broker, "/queue/orders", 3)
     made = lease(broker, "report", 2)
     heading, row = said(call("lease", "list")).splitlines()
-    assert heading.split() == ["GROUP", "QUEUE", "READY", "LEASED", "OLDEST-S", "ACKED", "LEASE", "EPOCH", "CONTACT-S"]
+    columns = ["GROUP", "QUEUE", "READY", "LEASED", "OLDEST-S", "ACKED", "LEASE", "EPOCH", "CONTACT-S", "EXPIRES-S"]
+    assert heading.split() == columns
     assert row.split()[:4] == ["report", "orders", "1", "2"]
     assert said(call("lease", "show", "report")).splitlines()[-1].split() == [
         str(made[name]) for name in ("lease", "rows", "bytes", "first_sequence", "last_sequence")

@@ -1,5 +1,7 @@
 """A broker engine on a recording store, with clock, chance and consumers in the test's hand."""
 
+from dataclasses import replace
+
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import EngineBroker
@@ -129,6 +131,7 @@ class Bench:
         size_per_user: int = BrokerSettings().max_destinations_size_per_user,
         store: RecordingStore | None = None,
         events: EngineEvents | None = None,
+        core: dict[str, object] | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.store = store if store is not None else RecordingStore()
@@ -139,6 +142,8 @@ class Bench:
             global_max_size_bytes=global_max,
             max_destinations_size_per_user=size_per_user,
         )
+        if core:
+            self.settings = replace(self.settings, **core)  # type: ignore[arg-type]
         self.conversions = Conversions({"stomp": StompConversion()})
         self.broker = EngineBroker(
             self.settings,

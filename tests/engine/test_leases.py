@@ -22,7 +22,7 @@ from delosmq.engine.leases.lease import (
     LeaseWaiter,
 )
 from delosmq.engine.leases.lease_collector import RUNS_PER_LEASE
-from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
+from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS
 from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
 from delosmq.engine.log.log import Batch
 from delosmq.engine.log.ports import StoreEvents
@@ -372,9 +372,9 @@ def test_a_run_that_reads_its_first_lease_is_alive(call: str):
     for _ in range(3):
         bench.clock.now_ms += FIRST_BATCH_WINDOW_MS - 1
         if call == "rows":
-            bench.broker.leases.rows("g", 1, 0, 1)
+            bench.broker.leases.rows("g", 1, 0, 1, 1)
         else:
-            bench.broker.leases.describe("g", 0, 1)
+            bench.broker.leases.describe("g", 0, 1, 1)
     with pytest.raises(LeaseError) as failed:
         Reader(bench, "two")
     assert condition_of(failed) == GROUP_BUSY
@@ -554,7 +554,7 @@ def test_a_group_that_ends_takes_the_subscription_made_for_it_along(restarted: s
 
 def test_an_overdue_group_takes_its_subscription_along():
     bench = subscribed_group()
-    bench.clock.now_ms += RETENTION_MS + 1
+    bench.clock.now_ms += BrokerSettings().lease_retention_ms + 1
     assert bench.broker.lease_groups.end_overdue() == ["g"]
     assert "g" not in bench.broker.queues
 
@@ -621,7 +621,7 @@ def test_deleting_the_queue_makes_its_leases_lost():
 def test_a_group_nobody_asks_for_ends_after_its_retention():
     bench = bench_with("a b")
     Reader(bench).take(0)
-    bench.clock.now_ms += RETENTION_MS
+    bench.clock.now_ms += BrokerSettings().lease_retention_ms
     assert bench.broker.lease_groups.end_overdue() == []
     bench.clock.now_ms += 1
     assert bench.broker.lease_groups.end_overdue() == ["g"]
@@ -737,7 +737,7 @@ def test_the_time_a_broker_was_down_counts_against_no_group():
     bench = bench_with("a")
     reader = Reader(bench, "one")
     reader.take(0)
-    bench.clock.now_ms += RETENTION_MS + 1
+    bench.clock.now_ms += BrokerSettings().lease_retention_ms + 1
     again = bench.restart()
     assert again.broker.lease_groups.end_overdue() == []
     with pytest.raises(LeaseError) as failed:
@@ -979,5 +979,5 @@ def test_a_group_is_not_overdue_because_the_wall_clock_is_set(set_by_ms: int):
     bench.broker.leases.open("g", bench.broker.queues["q"], "run", None)
     bench.clock.set_by_ms = set_by_ms
     assert bench.broker.leases.overdue() == []
-    bench.later(RETENTION_MS + 1)
+    bench.later(BrokerSettings().lease_retention_ms + 1)
     assert bench.broker.leases.overdue() == ["g"]

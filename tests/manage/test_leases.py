@@ -7,6 +7,7 @@ import pytest
 from delosmq.engine.leases.lease import ROWS_PER_SLICE
 from delosmq.engine.leases.leases import LIVE_WINDOW_MS
 from delosmq.model.message import MULTICAST
+from delosmq.model.settings import BrokerSettings
 from tests.manage.support import Api, problem, succeeded
 
 LEASES = "/api/v1/leases"
@@ -25,8 +26,17 @@ async def test_open_makes_the_group(api: Api):
         "epoch": 1,
         "acked": 0,
         "lease": 0,
+        "version": 2,
+        "features": opened["features"],
+        "limits": {
+            "max_rows": 1_000_000,
+            "max_bytes": 1 << 30,
+            "leased_rows": 2_000_000,
+            "leased_bytes": 2 << 30,
+        },
     }
     assert opened["incarnation"]
+    assert {"limits", "touch", "expiry"} <= set(opened["features"])
 
 
 async def test_open_with_the_incarnation_gives_a_new_epoch_at_once(api: Api):
@@ -260,21 +270,36 @@ async def test_stat_says_where_a_group_stands(api: Api):
         "lease": 2,
         "epoch": 1,
         "contact_age_ms": 2500,
+        "expires_in_ms": BrokerSettings().lease_retention_ms - 2500,
     }
 
 
-async def test_stat_counts_as_a_call_of_the_run_and_the_list_does_not(api: Api):
+async def test_stat_counts_as_a_call_of_the_run_with_its_epoch_alone(api: Api):
     api.send("q", "a")
     epoch = (await api.open("g"))["epoch"]
     await api.lease(0, epoch)
     api.host.clock.now_ms += 40_000
-    assert succeeded(await api.get(f"{LEASES}/g/stat"))["contact_age_ms"] == 40_000
+    assert succeeded(await api.get(f"{LEASES}/g/stat?epoch={epoch}"))["contact_age_ms"] == 40_000
     api.host.clock.now_ms += 40_000
+    for path in ("stat", f"stat?epoch={epoch - 1}", "describe"):
+        succeeded(await api.get(f"{LEASES}/g/{path}"))
     listed = succeeded(await api.get(LEASES))["leases"]
     assert listed[0]["contact_age_ms"] == 40_000
     response = await api.post(f"{LEASES}/g/open", {"queue": "q", "run": "other"})
     assert problem(response) == (409, "DMQ2403", "GROUP_BUSY")
     assert "free in 20 s" in response.json()["detail"]
+
+
+async def test_touch_is_a_sign_of_life_and_is_fenced(api: Api):
+    opened = await api.open("g")
+    api.host.clock.now_ms += 2500
+    touched = succeeded(await api.post(f"{LEASES}/g/touch", {"epoch": 1}))
+    assert (touched["contact_age_ms"], touched["lease"]) == (0, 0)
+    await api.open("g", run="two", incarnation=opened["incarnation"])
+    assert problem(await api.post(f"{LEASES}/g/touch", {"epoch": 1})) == (409, "DMQ2408", "FENCED")
+    assert problem(await api.post(f"{LEASES}/none/touch", {"epoch": 1})) == (404, "DMQ2405", "LEASE_LOST")
+    response = await api.post(f"{LEASES}/g/touch", {})
+    assert problem(response) == (400, "DMQ6407", "INVALID")
 
 
 async def test_release_waits_until_what_was_acknowledged_is_worked_off(api: Api):

@@ -223,7 +223,7 @@ async def test_openapi_refers_only_to_schemas_it_has_and_names_all_path_paramete
 async def test_openapi_names_fields_as_the_calls_take_them(api: Api):
     document = succeeded(await api.get("/openapi.json"))
     describe = document["paths"]["/api/v1/leases/{group}/describe"]["get"]
-    assert {one["name"] for one in describe["parameters"]} == {"group", "from", "to"}
+    assert {one["name"] for one in describe["parameters"]} == {"group", "from", "to", "epoch"}
     wanted = document["components"]["schemas"]["NextLease"]
     assert set(wanted["required"]) == {"after", "max_rows", "max_bytes", "wait_ms", "epoch"}
     assert document["paths"]["/health/live"]["get"]["security"] == []

@@ -72,6 +72,7 @@ GROUP_COLUMNS: Final = (
     ("lease", "LEASE"),
     ("epoch", "EPOCH"),
     ("contact_age_s", "CONTACT-S"),
+    ("expires_in_s", "EXPIRES-S"),
 )
 LEASE_COLUMNS: Final = (
     ("lease", "LEASE"),
@@ -318,6 +319,7 @@ def _print_groups(groups: list[dict[str, Any]]) -> None:
             **group,
             "oldest_age_s": group["oldest_age_ms"] // _MS_PER_S,
             "contact_age_s": group["contact_age_ms"] // _MS_PER_S,
+            "expires_in_s": group["expires_in_ms"] // _MS_PER_S,
         }
         for group in groups
     ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from delosmq.composition.activation_watch import ActivationWatch
 from delosmq.composition.connection_routers import ConnectionRouters
 from delosmq.composition.discovery_groups import DiscoveryGroups
-from delosmq.composition.event_logs import DroppedLog, IdCacheLog
+from delosmq.composition.event_logs import DroppedLog, engine_logs
 from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
 from delosmq.config.reload import ReloadPlan, plan_reload
@@ -151,12 +151,8 @@ class ComposedBroker(Host, LocalBroker):
         )
         self._dead_letter_log = DeadLetterLog()
         self._client_audit = ClientAudit()
-        listeners = [
-            self._dead_letter_log,
-            self._client_audit,
-            IdCacheLog(logger),
-            *(protocol.events for protocol in self._protocols),
-        ]
+        listeners = [self._dead_letter_log, self._client_audit, *engine_logs(logger)]
+        listeners += [protocol.events for protocol in self._protocols]
         self.broker = EngineBroker(
             with_addresses_of(self._protocols, settings),
             store,
@@ -428,11 +424,7 @@ class ComposedBroker(Host, LocalBroker):
         self.failed.set()
 
     def _on_lease_timer(self) -> None:
-        for group in self.broker.lease_groups.end_overdue():
-            self.logger.warning(
-                f"DMQ6007: lease group '{group}' was not heard of for 7 days and is released; its messages are back "
-                "in the queue, or gone with the subscription that was made for it"
-            )
+        self.broker.lease_groups.end_overdue()
         self.changed()
         self._look_at_leases_later(asyncio.get_running_loop())
 

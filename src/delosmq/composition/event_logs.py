@@ -1,9 +1,12 @@
 """Engine events that the log of a broker tells: messages dropped or held, duplicate ids forgotten early."""
 
 import logging
+from typing import Final
 
 from delosmq.engine.api import DroppedListener, EngineEvents
 from delosmq.model.phrases import counted
+
+_MS_PER_S: Final = 1000
 
 
 class DroppedLog(DroppedListener):
@@ -35,6 +38,26 @@ class DroppedLog(DroppedListener):
         )
 
 
+class LeaseGroupLog(EngineEvents):
+    """Tells of lease groups that end because their readers do not call."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def lease_group_expiring(self, group: str, in_ms: int) -> None:
+        self._logger.warning(
+            f"DMQ6192: lease group '{group}' is not called by its reader and ends in {in_ms // _MS_PER_S} s: what it "
+            "leased goes back, and its checkpoint can't be resumed then. Start its query, or raise lease-retention; "
+            f"`delosmq lease release {group}` ends it now"
+        )
+
+    def lease_group_expired(self, group: str) -> None:
+        self._logger.warning(
+            f"DMQ6007: lease group '{group}' was not heard of for as long as lease-retention says and is released; its "
+            "messages are back in the queue, or gone with the subscription that was made for it"
+        )
+
+
 class IdCacheLog(EngineEvents):
     """Tells that duplicate ids are forgotten early."""
 
@@ -48,3 +71,8 @@ class IdCacheLog(EngineEvents):
             "message sent again with one of those is taken once more: lower id-cache-size, use shorter ids, or "
             "raise global-max-size. `delosmq address stat` counts them. This is said once"
         )
+
+
+def engine_logs(logger: logging.Logger) -> list[EngineEvents]:
+    """Listeners that only tell in the log."""
+    return [IdCacheLog(logger), LeaseGroupLog(logger)]

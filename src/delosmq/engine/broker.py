@@ -109,6 +109,7 @@ class EngineBroker:
             events=events,
             ordinary_message_bytes=parts.ordinary_message_bytes,
             client_limits=parts.bindings.client_limits,
+            settings=settings,
         )
         self.producers = EngineProducers(parts, dead_letters)
         deadlocks = Deadlocks(parts.bindings, parts.memory, parts.jobs, parts.blocked_producers)

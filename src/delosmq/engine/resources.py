@@ -10,6 +10,7 @@ from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.addresses.settings_checks import check_together
 from delosmq.engine.consumers import EngineConsumers
 from delosmq.engine.delivery.acknowledgements import NONE_UNSEEN
+from delosmq.engine.leases.lease import DELETED
 from delosmq.engine.leases.leases import Leases
 from delosmq.engine.lifecycle.auto_delete import AutoDelete
 from delosmq.engine.lifecycle.deletion import Deletion
@@ -231,7 +232,7 @@ class EngineResources:
     def _delete(self, queue: Queue) -> None:
         name = queue.name
         for group in [g for g in self._leases.groups.values() if g.queue is queue]:
-            self._leases.release(group.name)
+            self._leases.release(group.name, DELETED)
         for consumer in consumers_of(queue):
             self._consumers.leave(queue, consumer, NONE_UNSEEN)
             consumer.port.closed_by_broker(

@@ -248,6 +248,29 @@ class BrokerSettings:
         "DelosMQ only: for how long the last published batch of an application that publishes nothing more is kept",
         at_least(1),
     )
+    lease_retention_ms: int = at_restart(
+        7 * 24 * 3_600_000,
+        "DelosMQ only: a lease group that its reader does not call for so long is released; longer than a query is ever"
+        " away",
+        at_least(1),
+    )
+    lease_max_rows: int = at_restart(
+        1_000_000, "DelosMQ only: messages in one lease, whatever its reader asks for", at_least(1)
+    )
+    lease_max_bytes: int = at_restart(
+        1024 * MIB,
+        "DelosMQ only: size of one lease, likewise; a lease has one message at least",
+        bytes_at_least(1),
+        unit="bytes",
+    )
+    leased_max_rows: int = at_restart(
+        2_000_000,
+        "DelosMQ only: messages that one lease group holds, with what it acknowledged and is worked off",
+        at_least(1),
+    )
+    leased_max_bytes: int = at_restart(
+        2048 * MIB, "DelosMQ only: size of what one lease group holds, likewise", bytes_at_least(1), unit="bytes"
+    )
     cluster_user: str = at_restart(
         "ACTIVEMQ.CLUSTER.ADMIN.USER", "with whom brokers log in to each other where nothing else is said", parse_text
     )

@@ -114,6 +114,12 @@ class EngineEvents:
     def lease_group_opened(self, group: str, epoch: int) -> None:
         """A reader opened a lease group; older epochs are fenced."""
 
+    def lease_group_expiring(self, group: str, in_ms: int) -> None:
+        """A group is not called by its reader, and will end when that goes on. Told once in each such time."""
+
+    def lease_group_expired(self, group: str) -> None:
+        """A group was not called for as long as it is kept; `lease_group_ended` tells of its end, too."""
+
     def lease_group_ended(self, group: str, returned: int) -> None:
         """A group was released, or its retention ended: ``returned`` messages are back in the queue."""
 

@@ -10,6 +10,7 @@ from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import BrokerError
+from delosmq.model.settings import BrokerSettings
 
 MESSAGES: Final = 0
 NEXT_TICK: Final = 1
@@ -27,6 +28,11 @@ GROUP_BUSY: Final = "GROUP_BUSY"
 FOREIGN_INCARNATION: Final = "FOREIGN_INCARNATION"
 FENCED: Final = "FENCED"
 LEASE_LOST: Final = "LEASE_LOST"
+
+RELEASED: Final = "released"
+EXPIRED: Final = "expired"
+DELETED: Final = "queue deleted"
+"""Why a group ended."""
 
 
 class LeaseError(BrokerError):
@@ -67,6 +73,21 @@ class Lease:
         return self.slots[-1].sequence
 
 
+class LeaseBounds:
+    """What leases and their groups may have at most; of one message always.
+
+    Attributes:
+        max_rows, max_bytes: in one lease.
+        leased_rows, leased_bytes: of one group, with what it acknowledged and is not worked off yet.
+    """
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.max_rows: int = settings.lease_max_rows
+        self.max_bytes: int = settings.lease_max_bytes
+        self.leased_rows: int = settings.leased_max_rows
+        self.leased_bytes: int = settings.leased_max_bytes
+
+
 class LeaseGroup(Holder):
     """A reader's place in a queue.
 
@@ -76,6 +97,7 @@ class LeaseGroup(Holder):
         settling: acknowledged leases that still have references to end.
         contact_ms: wall clock of the last call by its run, for diagnostics; contact_ns: monotonic, 0 before the first
             one since the start.
+        warned: told that its retention ends soon, since then.
         made_by: the user of the client that opened it first, "" for none; what a state block says of it counts to that
             user.
         state_bytes: that, without its leases.
@@ -96,6 +118,7 @@ class LeaseGroup(Holder):
         self.newest: int = 0
         self.contact_ms: int = 0
         self.contact_ns: int = 0
+        self.warned: bool = False
         self.leases: dict[int, Lease] = {}
         self.settling: dict[int, Lease] = {}
         self.draft: LeaseSlots = LeaseSlots()
@@ -120,6 +143,14 @@ class LeaseGroup(Holder):
         for lease in self.leases.values():
             count += len(lease.slots)
         return count
+
+    @property
+    def settling_bytes(self) -> int:
+        """Size of the leases that are acknowledged and not worked off."""
+        size = 0
+        for lease in self.settling.values():
+            size += lease.rows.size_bytes
+        return size
 
     def adopt(self, lease: Lease) -> None:
         """Makes a lease part of its group: live and in replay."""

@@ -7,7 +7,17 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
-from delosmq.engine.leases.lease import LINKED, MESSAGES, NEXT_TICK, RESUMED, ROOM, ROWS_PER_SLICE, Lease, LeaseGroup
+from delosmq.engine.leases.lease import (
+    LINKED,
+    MESSAGES,
+    NEXT_TICK,
+    RESUMED,
+    ROOM,
+    ROWS_PER_SLICE,
+    Lease,
+    LeaseBounds,
+    LeaseGroup,
+)
 from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.log import Log
@@ -32,8 +42,10 @@ class LeaseCollector:
         clock: Clock,
         events: EngineEvents,
         ordinary_message_bytes: int,
+        limits: LeaseBounds,
     ) -> None:
         self._log = log
+        self._limits = limits
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events
@@ -41,7 +53,7 @@ class LeaseCollector:
 
     def collect(self, group: LeaseGroup, max_rows: int, max_bytes: int, until: int | None) -> bool:
         """Takes a slice of pending messages for the lease under way; True when it is complete, also when the disk is
-        too full for the next message, which would have to be stored.
+        too full for the next message, which would have to be stored, or the group may hold no more.
 
         Raises:
             LimitError: the disk is too full for its first message.
@@ -49,6 +61,13 @@ class LeaseCollector:
         group.waits_for = MESSAGES
         if group.queue.suspensions:
             group.waits_for = RESUMED  # first all of what a released group held has to be back in its place
+            return False
+        limits = self._limits
+        # A lease is collected when all before it are acknowledged: what the group holds beside it is being settled.
+        max_rows = min(max_rows, limits.max_rows, limits.leased_rows - (group.held_count - len(group.building)))
+        max_bytes = min(max_bytes, limits.max_bytes, limits.leased_bytes - group.settling_bytes)
+        if (max_rows <= 0 or max_bytes <= 0) and group.settling and not group.building:
+            group.waits_for = NEXT_TICK
             return False
         barrier = group.queue.barrier_sequence
         now_ms = self._clock.wall_ms()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.leases.lease import LeaseGroup
+from delosmq.engine.leases.lease import EXPIRED, RELEASED, LeaseGroup
 from delosmq.engine.leases.leases import Leases
 from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.routing.parts import EngineParts
@@ -18,6 +18,7 @@ class LeaseGroups:
 
     def __init__(self, parts: EngineParts, leases: Leases, deletion: Deletion) -> None:
         self._log = parts.log
+        self._events = parts.events
         self._bindings = parts.bindings
         self._leases = leases
         self._deletion = deletion
@@ -63,7 +64,7 @@ class LeaseGroups:
             return self._leases.open(group, made, run, incarnation, owns_queue=True, user=user)
         return self._leases.open(group, self._bindings.queues[group], run, incarnation, user=user)
 
-    def release(self, group: str) -> int:
+    def release(self, group: str, because: str = RELEASED) -> int:
         """Ends a lease group, and with it the subscription that was made for it, unless others read that too.
 
         Raises:
@@ -71,7 +72,7 @@ class LeaseGroups:
         """
         ended = self._leases.find(group)
         queue = ended.queue
-        count = self._leases.release(group)
+        count = self._leases.release(group, because)
         if ended.owns_queue and not queue.holders and not queue.operators:
             self._deletion.drop(queue)  # it would never be emptied
         return count
@@ -80,5 +81,6 @@ class LeaseGroups:
         """Releases the groups that are not asked for any more; gives their names. Called now and then by a timer."""
         overdue = self._leases.overdue()
         for name in overdue:
-            self.release(name)
+            self._events.lease_group_expired(name)
+            self.release(name, EXPIRED)
         return overdue

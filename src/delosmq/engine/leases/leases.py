@@ -16,15 +16,19 @@ from delosmq.engine.base.timers import NS_PER_MS
 from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.leases.lease import (
+    DELETED,
+    EXPIRED,
     FENCED,
     FOREIGN_INCARNATION,
     GROUP_BUSY,
     LEASE_LOST,
     LINKED,
     NEXT_TICK,
+    RELEASED,
     RESUMED,
     ROOM,
     Lease,
+    LeaseBounds,
     LeaseError,
     LeaseGroup,
     LeaseWaiter,
@@ -37,6 +41,7 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.removal import Removals
 from delosmq.model.errors import MisuseError
 from delosmq.model.ports import Clock, Random
+from delosmq.model.settings import BrokerSettings
 
 LIVE_WINDOW_MS: Final = 10_000
 """A run heard of this recently counts as alive: another may not take over its group without the incarnation."""
@@ -44,7 +49,8 @@ FIRST_BATCH_WINDOW_MS: Final = 60_000
 """As `LIVE_WINDOW_MS` while a lease is made but none acknowledged: the run works on its first batch, has read its rows
 and calls again only when it is through. Wrongly taken over, both runs would archive that lease. Not longer, because a
 restarted query with nothing in its checkpoint yet looks like a stranger and has to wait as long."""
-RETENTION_MS: Final = 7 * 24 * 3600 * 1000
+WARNED_OF: Final = 7
+"""That a retention ends is told when less than a seventh of it is left: of seven days a day before."""
 
 
 class Leases:
@@ -52,6 +58,8 @@ class Leases:
 
     Attributes:
         settler: what ends in slices.
+        limits: of leases and of groups.
+        ended: groups since the start, by why they ended.
     """
 
     def __init__(
@@ -67,18 +75,23 @@ class Leases:
         events: EngineEvents,
         ordinary_message_bytes: int,
         client_limits: ClientLimits,
+        settings: BrokerSettings,
     ) -> None:
         self._log = log
         self._client_limits = client_limits
         self._clock = clock
         self._random = random
         self._events = events
+        self._retention_ms: int = settings.lease_retention_ms
+        self.limits: LeaseBounds = LeaseBounds(settings)
+        self.ended: dict[str, int] = {RELEASED: 0, EXPIRED: 0, DELETED: 0}
         self._collector: LeaseCollector = LeaseCollector(
             log,
             dispatcher=dispatcher,
             clock=clock,
             events=events,
             ordinary_message_bytes=ordinary_message_bytes,
+            limits=self.limits,
         )
         self.settler: LeaseSettler = LeaseSettler(log, acks, removals, dispatcher=dispatcher, jobs=jobs)
         self.groups: dict[str, LeaseGroup] = {}
@@ -231,8 +244,13 @@ class Leases:
         """For how long the group has had no call."""
         return (self._clock.monotonic_ns() - max(group.contact_ns, self._started_ns)) // NS_PER_MS
 
+    def expires_in_ms(self, group: LeaseGroup) -> int:
+        """When the group ends unless it is called."""
+        return max(0, self._retention_ms - self.silent_ms(group))
+
     def note_contact(self, group: LeaseGroup) -> None:
-        """A call of its run. Calls that only read carry no epoch: the run isn't known, but the group is read."""
+        """A call of its run."""
+        group.warned = False
         group.contact_ms = self._clock.wall_ms()
         group.contact_ns = self._clock.monotonic_ns()
 
@@ -332,8 +350,9 @@ class Leases:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def rows(self, name: str, number: int, start: int, stop: int) -> list[Slot]:
-        """Rows ``start`` to ``stop`` (exclusive) of a lease.
+    def rows(self, name: str, number: int, start: int, stop: int, epoch: int | None = None) -> list[Slot]:
+        """Rows ``start`` to ``stop`` (exclusive) of a lease. Reading is allowed to all; of its run with its ``epoch``
+        alone it is a sign of life.
 
         Raises:
             LeaseError: LEASE_LOST when the lease is acknowledged or gone.
@@ -342,15 +361,29 @@ class Leases:
         lease = group.leases.get(number)
         if lease is None:
             raise self._unreadable(name, number)
-        self.note_contact(group)
+        self.note_reading(group, epoch)
         return lease.slots[start:stop]
 
-    def describe(self, name: str, after: int, upto: int) -> list[Lease]:
-        """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order."""
+    def describe(self, name: str, after: int, upto: int, epoch: int | None = None) -> list[Lease]:
+        """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order; ``epoch``: as in
+        `rows`."""
         group = self.find(name)
-        self.note_contact(group)
+        self.note_reading(group, epoch)
         numbers = range(max(after, group.acked) + 1, min(upto, group.newest) + 1)
         return [group.leases[k] for k in numbers if k in group.leases]
+
+    def note_reading(self, group: LeaseGroup, epoch: int | None) -> None:
+        """A call that changes nothing; only with the epoch of its run one of it."""
+        if epoch == group.epoch:
+            self.note_contact(group)
+
+    def touch(self, name: str, epoch: int) -> LeaseGroup:
+        """A sign of life of a run, and nothing else.
+
+        Raises:
+            LeaseError: FENCED, LEASE_LOST.
+        """
+        return self._live(name, epoch)
 
     # -- acknowledging -------------------------------------------------------------------------------------------
 
@@ -390,7 +423,7 @@ class Leases:
 
     # -- ending --------------------------------------------------------------------------------------------------
 
-    def release(self, name: str) -> int:
+    def release(self, name: str, because: str = RELEASED) -> int:
         """Ends a group: what it holds unacknowledged goes back in order, redelivered. Gives how many messages.
 
         They go back slice by slice, and none of the queue is delivered before all are in place. Should the broker
@@ -409,6 +442,7 @@ class Leases:
         self._record({"op": "release", "group": name})
         self._log.close()
         count = self.settler.give_back_all(group)
+        self.ended[because] += 1
         self._events.lease_group_ended(name, count)
         self._tell(group)
         return count
@@ -422,8 +456,15 @@ class Leases:
         return not self.find(name).settling
 
     def overdue(self) -> list[str]:
-        """Names of groups not heard of for `RETENTION_MS`."""
-        return [group.name for group in self.groups.values() if self.silent_ms(group) > RETENTION_MS]
+        """Names of groups not heard of for as long as they are kept. Tells of each one that it soon will be, once."""
+        found: list[str] = []
+        for group in self.groups.values():
+            if self.silent_ms(group) > self._retention_ms:
+                found.append(group.name)
+            elif not group.warned and self.expires_in_ms(group) < self._retention_ms // WARNED_OF:
+                group.warned = True
+                self._events.lease_group_expiring(group.name, self.expires_in_ms(group))
+        return found
 
     def _record(self, value: dict[str, object]) -> None:
         self._log.record(encode_json(LEASE, value))

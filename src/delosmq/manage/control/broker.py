@@ -70,6 +70,10 @@ class BrokerControl:
             uptime_ms=(self._clock.monotonic_ns() - self._started_ns) // _NS_PER_MS,
         )
 
+    def lease_groups_ended(self) -> dict[str, int]:
+        """How many lease groups have ended since the start, by why."""
+        return dict(self._broker.leases.ended)
+
     def role(self) -> str:
         """What the broker's ha-policy makes of it."""
         return self._host.role()

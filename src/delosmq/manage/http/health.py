@@ -77,6 +77,7 @@ _GROUP_GAUGES: Final = (
     ("leased_messages", "leased", 1, "Messages in leases that are not acknowledged"),
     ("oldest_age_seconds", "oldest_age_ms", _MS_PER_S, "Age of the oldest message that waits or is leased"),
     ("contact_age_seconds", "contact_age_ms", _MS_PER_S, "Since the reader was last heard of"),
+    ("expires_in_seconds", "expires_in_ms", _MS_PER_S, "When the group ends unless its reader calls"),
 )
 
 _ROUTER_RESULTS: Final = (
@@ -97,6 +98,7 @@ class Figures(Collector):
     addresses: list[AddressInfo]
     groups: list[GroupStat]
     routers: list[RouterStatus]
+    groups_ended: dict[str, int]
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: the registry lives as long as the scrape."""
@@ -112,6 +114,12 @@ class Figures(Collector):
             for group in self.groups:
                 gauge.add_metric([group.group, group.queue], getattr(group, field) / scale)
             yield gauge
+        ended = CounterMetricFamily(
+            "delosmq_lease_groups_ended", "Lease groups that ended since the broker started", labels=["reason"]
+        )
+        for reason, count in self.groups_ended.items():
+            ended.add_metric([reason], count)
+        yield ended
         decisions = CounterMetricFamily(
             "delosmq_router_decisions", "Connections so decided since the broker started", labels=["router", "result"]
         )
@@ -186,7 +194,12 @@ class HealthCalls:
             lambda name: self._addresses.peek(login, name) if self._addresses.is_measured(name) else None,
         )
         figures = Figures(
-            self._broker.get(), queues, addresses, self._lease_groups(login), self._routers.measured(login)
+            self._broker.get(),
+            queues,
+            addresses,
+            self._lease_groups(login),
+            self._routers.measured(login),
+            self._broker.lease_groups_ended(),
         )
         encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
         rendered = await asyncio.to_thread(_render, figures, encode)

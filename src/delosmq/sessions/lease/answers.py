@@ -4,12 +4,23 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class GroupLimits:
+    """What the broker puts into one lease at most, whatever is asked for, and what one group holds at most."""
+
+    max_rows: int
+    max_bytes: int
+    leased_rows: int
+    leased_bytes: int
+
+
+@dataclass(frozen=True)
 class OpenedGroup:
     """A group in the hands of a run.
 
     Attributes:
         acked: newest acknowledged lease, 0 for none.
         lease: newest lease made, 0 for none.
+        version: of these calls; features: what they have beside those of the first version.
     """
 
     group: str
@@ -18,6 +29,9 @@ class OpenedGroup:
     epoch: int
     acked: int
     lease: int
+    version: int
+    features: list[str]
+    limits: GroupLimits
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ class GroupStat:
         ready: messages that wait in the queue; leased: messages in leases that are not acknowledged.
         oldest_age_ms: age of the oldest of both, 0 when there are none.
         contact_age_ms: since its run was last heard of.
+        expires_in_ms: when the group ends unless its run calls.
     """
 
     group: str
@@ -54,6 +69,7 @@ class GroupStat:
     lease: int
     epoch: int
     contact_age_ms: int
+    expires_in_ms: int
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ from typing import Final
 from delosmq.engine.api import FOREIGN_INCARNATION, EngineBroker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
-from delosmq.sessions.lease.answers import GroupDetail, GroupStat, LeaseExtent, OpenedGroup
+from delosmq.sessions.lease.answers import GroupDetail, GroupLimits, GroupStat, LeaseExtent, OpenedGroup
 
 GROUP_LIMIT_BYTES: Final = 1024
 """As for queues: a subscription has the name of its group."""
+VERSION: Final = 2
+FEATURES: Final = ("limits", "touch", "expiry")
+"""What programs may look for in the answer of `LeaseSession.open`, as brokers of the first version have none of it."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,17 @@ class LeaseSession:
         opened = self._broker.lease_groups.open(
             group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user
         )
+        limits = self._broker.leases.limits
         return OpenedGroup(
-            opened.name, opened.queue.name, opened.incarnation, opened.epoch, opened.acked, opened.newest
+            opened.name,
+            opened.queue.name,
+            opened.incarnation,
+            opened.epoch,
+            opened.acked,
+            opened.newest,
+            VERSION,
+            list(FEATURES),
+            GroupLimits(limits.max_rows, limits.max_bytes, limits.leased_rows, limits.leased_bytes),
         )
 
     def _check_queue(self, name: str) -> None:
@@ -142,15 +154,21 @@ class LeaseSession:
         """Takes a registration back; harmless when it is gone."""
         self._broker.leases.cancel_wait(group, waiter)
 
-    def describe(self, group: str, after: int, upto: int) -> list[LeaseExtent]:
+    def touch(self, group: str, epoch: int) -> GroupStat:
+        """A sign of life of its run, and nothing else; gives where the group stands."""
+        found = self._find(group)
+        self._broker.leases.touch(group, epoch)
+        return group_stat(self._broker, found)
+
+    def describe(self, group: str, after: int, upto: int, epoch: int | None = None) -> list[LeaseExtent]:
         """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order."""
         self._find(group)
-        return [extent(lease) for lease in self._broker.leases.describe(group, after, upto)]
+        return [extent(lease) for lease in self._broker.leases.describe(group, after, upto, epoch)]
 
-    def rows(self, group: str, number: int, start: int, stop: int) -> list[Slot]:
+    def rows(self, group: str, number: int, start: int, stop: int, epoch: int | None = None) -> list[Slot]:
         """A copy of rows ``start`` to ``stop`` (exclusive) of a lease, fewer when it is shorter. Changes nothing."""
         self._find(group)
-        return list(self._broker.leases.rows(group, number, start, stop))
+        return list(self._broker.leases.rows(group, number, start, stop, epoch))
 
     def acknowledge(self, group: str, number: int, epoch: int) -> int:
         """Acknowledges all leases up to ``number``; gives the newest acknowledged."""
@@ -167,15 +185,15 @@ class LeaseSession:
         self._find(group)
         return self._broker.lease_groups.release(group)
 
-    def stat(self, group: str) -> GroupStat:
-        """Where the group stands; counts as a call of its run."""
+    def stat(self, group: str, epoch: int | None = None) -> GroupStat:
+        """Where the group stands; with the epoch of its run a call of it."""
         found = self._find(group)
         standing = group_stat(self._broker, found)
-        self._broker.leases.note_contact(found)
+        self._broker.leases.note_reading(found, epoch)
         return standing
 
     def show(self, group: str) -> GroupDetail:
-        """Where the group stands, with its leases that are not acknowledged. Unlike `stat` no call of its run."""
+        """Where the group stands, with its leases that are not acknowledged. Never a call of its run."""
         found = self._find(group)
         return GroupDetail(
             group_stat(self._broker, found), [extent(found.leases[number]) for number in sorted(found.leases)]
@@ -218,4 +236,5 @@ def group_stat(broker: EngineBroker, group: LeaseGroup) -> GroupStat:
         lease=group.newest,
         epoch=group.epoch,
         contact_age_ms=max(0, now - group.contact_ms),
+        expires_in_ms=broker.leases.expires_in_ms(group),
     )

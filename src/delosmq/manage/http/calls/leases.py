@@ -18,7 +18,9 @@ from delosmq.manage.http.requests.leases import (
     LeaseRows,
     NextLease,
     OpenLeases,
+    ReaderEpoch,
     ReleaseGroup,
+    TouchGroup,
 )
 from delosmq.manage.http.sync_wait import Drain, LongPoll
 from delosmq.security.access import AccessControl
@@ -94,16 +96,21 @@ class LeaseCalls(Handlers[AccessControl]):
                 # What was collected stays with the group: the reader's next request goes on there.
                 raise ClientDisconnect
 
+    @operation("POST", f"{_ONE}/touch", "touchGroup", _CONSUME)
+    async def touch(self, call: Call, wanted: TouchGroup) -> Answer[GroupStat]:
+        """A sign of life of a reader, and nothing else."""
+        return self._answer(self._session(call).touch(call.path["group"], wanted.epoch))
+
     @operation("GET", f"{_ONE}/stat", "statGroup", _CONSUME)
-    async def stat(self, call: Call) -> Answer[GroupStat]:
-        """Where a group stands."""
-        return self._answer(self._session(call).stat(call.path["group"]))
+    async def stat(self, call: Call, wanted: ReaderEpoch) -> Answer[GroupStat]:
+        """Where a group stands; a sign of life of its reader with the epoch of that alone."""
+        return self._answer(self._session(call).stat(call.path["group"], wanted.epoch))
 
     @operation("GET", f"{_ONE}/describe", "describeLeases", _CONSUME)
     async def describe(self, call: Call, wanted: DescribeLeases) -> Answer[LeaseList]:
         """Rows and bytes of leases."""
         session = self._session(call)
-        return self._answer(LeaseList(session.describe(call.path["group"], wanted.after, wanted.upto)))
+        return self._answer(LeaseList(session.describe(call.path["group"], wanted.after, wanted.upto, wanted.epoch)))
 
     @operation("GET", f"{_ONE}/{{lease}}/rows", "fetchRows", _CONSUME, media_type=ARROW_TYPE)
     async def rows(self, call: Call, wanted: LeaseRows) -> Response:
@@ -111,7 +118,7 @@ class LeaseCalls(Handlers[AccessControl]):
         names = choose_columns(wanted.columns, wanted.headers)
         group = call.path["group"]
         session = self._session(call)
-        slots = session.rows(group, _lease_number(call.path["lease"]), wanted.lo, wanted.hi)
+        slots = session.rows(group, _lease_number(call.path["lease"]), wanted.lo, wanted.hi, wanted.epoch)
         queue = self._broker.leases.find(group).queue.name
         return await self._rows(slots, names, queue)
 

@@ -32,6 +32,18 @@ class NextLease(JsonBody):
     until: Count | None = None
 
 
+class TouchGroup(JsonBody):
+    """The run that has the group under this epoch lives."""
+
+    epoch: Count
+
+
+class ReaderEpoch(QueryFields):
+    """``epoch``: of the run that asks, which lives; without it, or with an older one, the call is none of its run."""
+
+    epoch: Count | None = None
+
+
 class AckLeases(JsonBody):
     """Acknowledges all leases up to this one."""
 
@@ -45,14 +57,14 @@ class ReleaseGroup(JsonBody):
     may_be_left_out: ClassVar[bool] = True
 
 
-class DescribeLeases(QueryFields):
+class DescribeLeases(ReaderEpoch):
     """Leases above ``from`` up to ``to``."""
 
     after: Annotated[LeaseNumber, Field(alias="from")] = 0
     upto: Annotated[LeaseNumber, Field(alias="to")] = LARGEST_INT
 
 
-class LeaseRows(RowsWanted):
+class LeaseRows(RowsWanted, ReaderEpoch):
     """Rows ``lo`` (inclusive) to ``hi`` (exclusive) of a lease."""
 
     lo: Count = 0
