@@ -2,12 +2,17 @@
 
 # ROUTE-3, ROUTE-6
 
+from collections.abc import Sequence
+
 import pytest
 
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
 from delosmq.routers.decision import ConnectionRouter, Decision, Outcome
 from delosmq.routers.logins import LEAST_WAIT_NS, RoutedLogins, RouterListener
+from delosmq.routers.policy import FirstElement
+from delosmq.routers.target import RouterTarget
+from delosmq.routers.waiting_logins import MOST_AT_ONCE, WaitingLogins
 from delosmq.security.access import Login
 from delosmq.sessions.login import ADMIT, ADMIT_ALL, WAIT, LoginAnswer, LoginPort, LoginRequest, RedirectError, refuse
 from tests.routers.support import MS, at, policy, pool, router
@@ -189,6 +194,84 @@ def test_who_is_gone_is_asked_no_more() -> None:
     targets.failed(targets.targets[0], "gone")
     gate.pass_ms(10_000)
     assert gate.asked == []
+
+
+class Raises(FirstElement):
+    """A policy of a package, with a fault."""
+
+    def select(self, targets: Sequence[RouterTarget], key: str) -> RouterTarget | None:
+        raise ZeroDivisionError(key)
+
+
+def test_a_login_whose_router_raises_after_a_wait_is_forgotten() -> None:
+    targets = pool(1, up=False)
+    gate = Gate(router(policy=Raises({}, 0), pool=targets))
+    request = gate.request()
+    assert gate.port.decide(request) is WAIT
+    targets.checked(targets.targets[0], "node-0", True)
+    with pytest.raises(ZeroDivisionError):
+        gate.port.decide(request)
+    assert gate.port.waiting_count == 0
+    gate.pass_ms(10_000)
+    assert gate.asked == ["me"]
+
+
+def test_a_change_without_a_quorum_wakes_none_and_of_many_that_wait_few_are_asked_at_once() -> None:
+    targets = pool(3, quorum_size=3, up=False)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
+    many = [gate.request(f"{number}") for number in range(1_000)]
+    for request in many:
+        assert gate.port.decide(request) is WAIT
+    for number in (0, 1):
+        targets.checked(targets.targets[number], f"node-{number}", True)
+    assert gate.asked == []
+    targets.checked(targets.targets[2], "node-2", True)
+    turns = [len(gate.asked)]
+    while len(gate.asked) < len(many):
+        assert gate.alarms[-1] == gate.clock.now
+        gate.pass_ms(0)
+        turns.append(len(gate.asked) - sum(turns))
+    assert turns == [MOST_AT_ONCE] * 20
+    assert sorted(gate.asked) == sorted(request.client_id for request in many)
+    assert {gate.port.decide(request).host for request in many} == {"10.0.0.1"}
+    assert gate.port.waiting_count == 0
+
+
+def test_one_that_the_cache_has_a_target_for_is_woken_without_a_quorum() -> None:
+    targets = pool(2, quorum_size=2)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets, cache_timeout_ms=0))
+    assert gate.port.decide(gate.request()).host == "10.0.0.1"
+    for target in targets.targets:
+        targets.failed(target, "gone")
+    request = gate.request()
+    assert gate.port.decide(request) is WAIT
+    targets.checked(targets.targets[0], "node-0", True)
+    assert gate.asked == ["me"]
+    assert gate.port.decide(request).host == "10.0.0.1"
+
+
+def test_of_many_whose_time_is_over_few_are_asked_at_once() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1, up=False, quorum_timeout_ms=1_000)))
+    many = [gate.request(f"{number}") for number in range(120)]
+    for request in many:
+        assert gate.port.decide(request) is WAIT
+    gate.pass_ms(1_000)
+    assert len(gate.asked) == MOST_AT_ONCE
+    gate.port.withdraw(many[119])
+    gate.pass_ms(0)
+    gate.pass_ms(0)
+    assert gate.asked == [request.client_id for request in many[:119]]
+
+
+def test_waiting_and_waking_over_and_over_keeps_no_more_than_those_that_wait() -> None:
+    alarms: list[MonotonicNs] = []
+    waiting = WaitingLogins(alarms.append)
+    request = Gate(router()).request()
+    for turn in range(10_000):
+        waiting.add(request, at(0), at(1_000 + turn))
+        waiting.wake("r", at(turn))
+    assert waiting.kept < 5_000
+    assert len(waiting) == 1
 
 
 def test_a_client_that_goes_round_in_a_circle_is_told_and_stopped() -> None:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from delosmq.model.ids import MonotonicNs
@@ -9,6 +10,8 @@ from delosmq.model.ports import Clock
 from delosmq.routers.decision import ConnectionRouter, Decision, Outcome, WaitUntil
 from delosmq.routers.key import RouteRequest
 from delosmq.routers.loop_guard import LoopGuard
+from delosmq.routers.pool import TargetPool
+from delosmq.routers.waiting_logins import WaitingLogins
 from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, turn_away
 
 LEAST_WAIT_NS: Final = 250_000_000
@@ -50,17 +53,14 @@ class RoutedLogins(LoginPort):
         self._routers = routers
         self._clock = clock
         self._listener = listener
-        self._wake_at = wake_at
         self._loop_guard = LoopGuard()
-        # When each login that waits was asked for first, and when it is to be asked again at the latest.
-        self._since: dict[LoginRequest, MonotonicNs] = {}
-        self._due: dict[LoginRequest, MonotonicNs] = {}
-        for router in routers.values():
+        self._waiting = WaitingLogins(wake_at)
+        for name, router in routers.items():
             if router.pool is not None:
-                router.pool.on_change = self.handle_change
+                router.pool.on_change = partial(self._handle_change, name, router, router.pool)
 
     def decide(self, request: LoginRequest) -> LoginAnswer:
-        if request not in self._since:
+        if request not in self._waiting:
             answer = self._first.decide(request)
             if answer is not ADMIT:
                 return answer
@@ -68,50 +68,43 @@ class RoutedLogins(LoginPort):
         if router is None:
             return ADMIT
         now = self._clock.monotonic_ns()
-        since = self._since.get(request, now)
-        found = router.route(_as_route_request(request), now, since)
+        since = self._waiting.since(request, now)
+        try:
+            found = router.route(_as_route_request(request), now, since)
+        except BaseException:  # of a policy that is plugged in: the session refuses the login, and asks no more
+            self._waiting.remove(request)
+            raise
         if isinstance(found, WaitUntil):
-            return self._wait(request, since, found.at)
+            self._waiting.add(request, since, found.at)
+            return WAIT
         if found.outcome is Outcome.UNAVAILABLE and now < since + LEAST_WAIT_NS:
-            return self._wait(request, since, MonotonicNs(since + LEAST_WAIT_NS))
-        self._forget(request)
+            self._waiting.add(request, since, MonotonicNs(since + LEAST_WAIT_NS))
+            return WAIT
+        self._waiting.remove(request)
         return self._answer(router, request, found, now)
 
     @property
     def waiting_count(self) -> int:
         """Logins that wait for a quorum, or for the end of the least wait."""
-        return len(self._since)
+        return len(self._waiting)
 
     def withdraw(self, request: LoginRequest) -> None:
-        if request in self._since:
-            self._forget(request)
+        if request in self._waiting:
+            self._waiting.remove(request)
         else:
             self._first.withdraw(request)
 
     def handle_timer(self, now: MonotonicNs) -> None:
         """It is ``now``; may be called early."""
-        for request in [request for request, due in self._due.items() if due <= now]:
-            del self._due[request]
-            request.ask_again()
-        if self._due:
-            self._wake_at(min(self._due.values()))
+        self._waiting.handle_timer(now)
 
-    def handle_change(self) -> None:
-        """A target became ready or was lost: all that wait are asked again."""
-        waiting = list(self._due)
-        self._due.clear()
-        for request in waiting:
-            request.ask_again()
-
-    def _wait(self, request: LoginRequest, since: MonotonicNs, until: MonotonicNs) -> LoginAnswer:
-        self._since[request] = since
-        self._due[request] = until
-        self._wake_at(min(self._due.values()))
-        return WAIT
-
-    def _forget(self, request: LoginRequest) -> None:
-        self._since.pop(request, None)
-        self._due.pop(request, None)
+    def _handle_change(self, name: str, router: ConnectionRouter, pool: TargetPool) -> None:
+        """A target became ready or was lost: those that may get another answer now are asked again."""
+        ready = pool.ready_targets()
+        # Without a quorum only a target that the cache has for a key is an answer.
+        has_cached = bool(ready) and router.cache is not None and len(router.cache) > 0
+        if pool.has_quorum(ready) or has_cached:
+            self._waiting.wake(name, self._clock.monotonic_ns())
 
     def _answer(
         self, router: ConnectionRouter, request: LoginRequest, found: Decision, now: MonotonicNs
