@@ -22,10 +22,13 @@ from delosmq.client import (
     ClientSession,
     ConnectionLostError,
     IllegalStateError,
+    Int,
     InvalidClientIdError,
     InvalidSelectorError,
     JmsMessage,
+    Long,
     MessageConsumer,
+    RefusedError,
     ResourceAllocationError,
     TextMessage,
     TimedOutError,
@@ -395,3 +398,25 @@ def test_a_message_that_next_gave_says_that_the_loop_acknowledges(connection: Cl
     assert [message.text for message in again] == ["one pot of tea"]
     with pytest.raises(IllegalStateError, match="DMQ9082"):
         again[0].acknowledge()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "value"),
+    [
+        ({"period_ms": 1_000}, Long, 1_000),
+        ({"repeat": 9}, Int, 9),
+        ({"cron": "0 * * * *"}, str, "0 * * * *"),
+    ],
+)
+def test_a_delivery_that_is_to_be_repeated(
+    connection: ClientConnection, name: str, options: SendOptions, kind: type, value: object
+) -> None:
+    (wish,) = options
+    property_name = f"AMQ_SCHEDULED_{wish.removesuffix('_ms').upper()}"
+    message = TextMessage("tea")
+    said = refusal(lambda: connection.send(name, message, **options), RefusedError)
+    assert f"DMQ5274: the property {property_name} asks for repeated delivery" in said
+    assert "send once with AMQ_SCHEDULED_DELAY" in said
+    set_property = message.properties[property_name]
+    assert (type(set_property), set_property) == (kind, value)
+    assert "cron is" in refusal(lambda: connection.send(name, "tea", cron=cast(str, 5)), ClientOptionError)

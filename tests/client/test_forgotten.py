@@ -6,12 +6,13 @@ import asyncio
 import gc
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable
 
 import pytest
 
 import delosmq
-from delosmq.client import ClientConnection, TimedOutError, connect
+from delosmq.client import ClientConnection, ConnectionFactory, TimedOutError, connect
 from delosmq.client.aio import connect as connect_async
 from tests.client.support import wait_for_forgotten
 
@@ -75,6 +76,34 @@ async def test_a_forgotten_connection_of_asyncio_is_closed(broker: delosmq.Broke
     others = asyncio.all_tasks() - {asyncio.current_task()}
     assert len(others) == 1
     await asyncio.wait(others)
+
+
+def test_a_forgotten_factory_has_nothing_to_close_and_its_connection_goes_on(broker: delosmq.Broker, name: str) -> None:
+    made: list[ClientConnection] = []
+    gone: list[weakref.ref[ConnectionFactory]] = []
+
+    def make() -> int:
+        factory = ConnectionFactory(broker.openwire_url, user=broker.user, password=broker.password)
+        gone.append(weakref.ref(factory))
+        made.append(factory.create_connection())
+        return 0
+
+    assert forgotten(make)[0] == []
+    assert gone[0]() is None
+    with made.pop() as connection:
+        connection.start()
+        connection.send(name, "x")
+        assert next(connection.messages(name, timeout_s=10)).text == "x"
+
+
+def test_a_forgotten_session_is_closed_though_it_has_a_listener(connection: ClientConnection, name: str) -> None:
+    def make() -> int:
+        session = connection.create_session()
+        session.create_consumer(name).set_listener(lambda message: None)
+        return line() - 2
+
+    said, where = forgotten(make)
+    assert said == [f"the session made at {__file__}:{where} was not closed"]
 
 
 def test_what_was_closed_is_not_warned_of(broker: delosmq.Broker) -> None:

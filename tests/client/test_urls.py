@@ -2,16 +2,28 @@
 
 # ACK-6
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from delosmq.client import ClientOptionError, JmsDestination, RedeliveryPolicy, connect
 from delosmq.client.destinations import named
-from delosmq.client.options.option_texts import bounds_of, kinds_of
+from delosmq.client.options.option_texts import bounds_of, kinds_of, names
+from delosmq.client.options.option_texts import written as to_text
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
 from delosmq.client.options.urls import BrokerAddress, FailoverOptions, TransportOptions, plan_of
-from delosmq.sessions.openwire.client.options import ClientOptions, PrefetchPolicy, WireFormatOptions
+from delosmq.sessions.openwire.client.options import (
+    DESTINATION_KINDS,
+    PRODUCER_KINDS,
+    ClientOptions,
+    PrefetchPolicy,
+    WireFormatOptions,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+OF_OPTIONS = ("The URL", "A connection that is made again")
 
 
 def test_a_url_without_options_has_the_java_client_s_defaults() -> None:
@@ -165,6 +177,34 @@ def test_every_default_is_within_its_bounds() -> None:
             if kind in (int, float):
                 least, most = bounds_of(name)
                 assert least <= getattr(options, name) <= most, name
+
+
+@pytest.mark.sources
+def test_each_option_is_on_the_page_and_no_other() -> None:
+    accepted = {"jms.userName", "jms.password", "jms.prefetchPolicy.all", *names(FailoverOptions(), "")}
+    for prefix, options in (
+        ("jms.", ClientOptions()),
+        ("jms.prefetchPolicy.", PrefetchPolicy()),
+        ("jms.redeliveryPolicy.", RedeliveryPolicy()),
+        ("wireFormat.", WireFormatOptions()),
+        ("transport.", TransportOptions()),
+    ):
+        accepted.update(names(options, prefix))
+    text = PAGE.read_text("utf-8")
+    tables = [text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0] for heading in OF_OPTIONS]
+    written: list[str] = []
+    for cell in re.findall(r"^\| (`[^|]*) \|[^|]*\|[^|]*\|$", "\n".join(tables), re.MULTILINE):
+        for name in re.findall("`([^`]*)`", cell):
+            written.append(f"{written[-1].rpartition('.')[0]}{name}" if name.startswith(".") else name)
+    assert sorted(written) == sorted(accepted)
+
+
+@pytest.mark.sources
+def test_so_is_each_option_of_a_destination() -> None:
+    part = PAGE.read_text("utf-8").partition("\n## Destinations\n")[2].partition("\n## ")[0]
+    for prefix, kinds in (("", DESTINATION_KINDS), ("producer.", PRODUCER_KINDS)):
+        for name in kinds:
+            assert f"`{prefix}{to_text(name)}`" in part
 
 
 def test_destinations_by_name() -> None:

@@ -17,10 +17,17 @@ from delosmq.client.messages import (
     command_of,
     message_of,
     note_sent,
-    with_delay,
+    set_schedule,
 )
 from delosmq.client.one_caller import OneCaller, by_listener
-from delosmq.client.options.arguments import MOST_MS, demand_flag, demand_function, demand_number
+from delosmq.client.options.arguments import (
+    MOST_INT,
+    MOST_MS,
+    demand_flag,
+    demand_function,
+    demand_number,
+    demand_text,
+)
 from delosmq.client.options.option_texts import refuse_unknown
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
@@ -88,6 +95,10 @@ class SendOptions(TypedDict, total=False):
         priority: 0 to 9.
         time_to_live_ms: after it the broker drops the message, or moves it to where expired ones go; 0 for never.
         delay_ms: the broker keeps the message for so long.
+        period_ms: the broker delivers it again and again, with so much time between. This, repeat and cron are for
+            ActiveMQ Classic with a scheduler; DelosMQ refuses them.
+        repeat: so many times more.
+        cron: when, as in a crontab.
     """
 
     properties: Mapping[str, PropertyContent] | None
@@ -95,6 +106,9 @@ class SendOptions(TypedDict, total=False):
     priority: int | None
     time_to_live_ms: int | None
     delay_ms: int
+    period_ms: int
+    repeat: int
+    cron: str
 
 
 class PreparedMessage:
@@ -200,6 +214,9 @@ class AsyncProducer(AsyncCloseable):
         priority: int | None = None,
         time_to_live_ms: int | None = None,
         delay_ms: int = 0,
+        period_ms: int = 0,
+        repeat: int = 0,
+        cron: str = "",
         **unknown: object,
     ) -> "PreparedMessage":
         """What `send` sends, with its body and properties as they travel. Any thread may call this.
@@ -217,9 +234,12 @@ class AsyncProducer(AsyncCloseable):
         demand_number("priority", priority, _HIGHEST_PRIORITY)
         demand_number("time_to_live_ms", life_ms, MOST_MS)
         demand_number("delay_ms", delay_ms, MOST_MS)
+        demand_number("period_ms", period_ms, MOST_MS)
+        demand_number("repeat", repeat, MOST_INT)
+        demand_text("cron", cron, "a str such as '0 * * * *'")
         made = message_of(message, properties)
-        if delay_ms:
-            with_delay(made, delay_ms)
+        if delay_ms or period_ms or repeat or cron:
+            set_schedule(made, delay_ms=delay_ms, period_ms=period_ms, repeat=repeat, cron=cron)
         command = command_of(made, compresses=self._link.machine.options.use_compression)
         return PreparedMessage(made, command, target, persistent=persistent, priority=priority, life_ms=life_ms)
 

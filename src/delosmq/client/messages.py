@@ -26,6 +26,9 @@ from delosmq.wire.openwire.modified_utf8 import LONGEST_BYTES, decode_text, enco
 from delosmq.wire.openwire.primitives import decode_map, decode_stream, encode_map, encode_stream
 
 DELAY: Final = "AMQ_SCHEDULED_DELAY"
+PERIOD: Final = "AMQ_SCHEDULED_PERIOD"
+REPEAT: Final = "AMQ_SCHEDULED_REPEAT"
+CRON: Final = "AMQ_SCHEDULED_CRON"
 DEFAULT_PRIORITY: Final = 4
 
 _I32: Final = Struct(">i")
@@ -381,9 +384,12 @@ def _fitting(name: str, text: str | None) -> str | None:
     return text
 
 
-def with_delay(message: JmsMessage, delay_ms: int) -> None:
-    """Has the broker keep the message for so long."""
-    message.properties[DELAY] = Long(delay_ms)
+def set_schedule(message: JmsMessage, *, delay_ms: int, period_ms: int, repeat: int, cron: str) -> None:
+    """Has the broker keep the message, and deliver it repeatedly; 0 and "" for no such wish.
+
+    Source: ScheduledMessage of the Java client, and the types that the broker reads there."""
+    wishes = {DELAY: Long(delay_ms), PERIOD: Long(period_ms), REPEAT: Int(repeat), CRON: cron}
+    message.properties.update({name: wish for name, wish in wishes.items() if wish})
 
 
 __all__ = ["BytesMessage", "Int", "JmsMessage", "MapMessage", "ObjectMessage", "StreamMessage", "TextMessage"]

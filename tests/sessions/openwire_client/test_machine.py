@@ -27,6 +27,7 @@ from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClien
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     TEXT_MESSAGE,
+    BrokerInfo,
     ConnectionControl,
     ConnectionError,
     ConnectionInfo,
@@ -59,7 +60,12 @@ class Wire:
     """A machine whose broker is the test."""
 
     def __init__(
-        self, options: ClientOptions | None = None, *, answers: bool = True, fault_tolerant: bool = False
+        self,
+        options: ClientOptions | None = None,
+        *,
+        answers: bool = True,
+        agrees: bool = True,
+        fault_tolerant: bool = False,
     ) -> None:
         self.clock = Times()
         self.told = Told()
@@ -71,6 +77,8 @@ class Wire:
         self.answers = True
         self._dispatched = 0
         self.renew()
+        if not agrees:
+            return
         self.machine.receive(encode_wire_format_info(WireFormatInfo()))
         self.answers = answers
         self.take()
@@ -312,18 +320,45 @@ def test_a_commit_that_is_refused_delivers_again() -> None:
     assert delivery.message.redelivery_counter == 1
 
 
+@pytest.mark.parametrize("offered", [False, True])
+def test_tight_encoding_and_caching_are_used_when_the_url_and_the_broker_have_them(*, offered: bool) -> None:
+    wish = WireFormatOptions(tight_encoding_enabled=True, cache_enabled=True)
+    wire = Wire(ClientOptions(watch_topic_advisories=False, wire_format=wish), answers=False, agrees=False)
+    theirs = WireFormatInfo()
+    theirs.tight_encoding_enabled = theirs.cache_enabled = offered
+    wire.machine.receive(encode_wire_format_info(theirs))
+    decoder = OpenWireDecoder(OpenWireLimits())
+    decoder.agreed(WireFormat(12, tight=offered, caching=offered))
+    login = decoder.next_frame(wire.machine.take_output())
+    assert isinstance(login, ConnectionInfo)
+    assert login.user_name == "u"
+
+
 # --- acknowledgement
 
 
-def test_what_was_put_off_is_sent_when_the_broker_is_fault_tolerant() -> None:
+def fault_tolerant(said_by: type[BrokerInfo] | type[ConnectionControl]) -> Command:
+    if said_by is BrokerInfo:
+        info = BrokerInfo()
+        info.fault_tolerant_configuration = True
+        return info
+    control = ConnectionControl()
+    control.fault_tolerant = True
+    return control
+
+
+@pytest.mark.parametrize("said_by", [BrokerInfo, ConnectionControl])
+def test_what_was_put_off_is_sent_when_the_broker_is_fault_tolerant(
+    said_by: type[BrokerInfo] | type[ConnectionControl],
+) -> None:
     wire = Wire(ClientOptions(watch_topic_advisories=False, optimize_acknowledge=True))
     _, consumer = wire.consumer()
     wire.dispatch(consumer, 3)
     consume(consumer, 2)
     assert wire.acks() == []
-    control = ConnectionControl()
-    control.fault_tolerant = True
-    wire.say(control)
+    wire.say(said_by())  # one that does not say it changes nothing
+    assert wire.acks() == []
+    wire.say(fault_tolerant(said_by))
     assert wire.acks() == ["STANDARD 1-2"]
     consume(consumer)
     assert wire.acks() == ["STANDARD 3-3"]

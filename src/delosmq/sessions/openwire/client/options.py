@@ -173,7 +173,6 @@ class DestinationOptions:
     selector: str | None = None
     no_local: bool | None = None
     no_range_acks: bool | None = None
-    browser: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,6 @@ DESTINATION_KINDS: Final[dict[str, type]] = {
     "selector": str,
     "no_local": bool,
     "no_range_acks": bool,
-    "browser": bool,
 }
 PRODUCER_KINDS: Final[dict[str, type]] = {"window_size_bytes": int, "dispatch_async": bool}
 """What each of these is, when it is anything."""
