@@ -56,6 +56,33 @@ def test_what_is_there_is_received_without_waiting_for_the_loop(
     session.close()
 
 
+def test_a_browser_sees_what_is_there_without_waiting_for_the_loop_each_time(
+    connection: ClientConnection, counting: tuple[Counting, AsyncConnection], name: str
+) -> None:
+    sent = fill(connection, name, 1200)  # more than twice what is sent ahead
+    thread, inner = counting
+    thread.call(inner.start)
+    session = ClientSession(thread, thread.run(inner.create_session()), inner)
+    browser = session.create_browser(name)
+    before = thread.runs
+    assert [message.text for message in browser] == sent
+    assert thread.runs - before < 120
+    assert [message.text for message in browser] == sent
+    session.close()
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 7])
+def test_a_browser_sees_all_whatever_is_sent_ahead(
+    connection: ClientConnection, open_session: OpenSession, name: str, prefetch: int
+) -> None:
+    sent = fill(connection, name, 20)
+    session = open_session()
+    browser = session.create_browser(f"{name}?consumer.prefetchSize={prefetch}")
+    assert [message.text for message in browser] == sent
+    assert next(iter(browser)).text == "0"
+    assert texts(session.create_consumer(name), 20) == sent
+
+
 @MODES
 @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
 def test_what_was_not_received_goes_back_as_if_it_had_never_been_seen(

@@ -338,21 +338,25 @@ class AsyncConsumer(AsyncCloseable):
 
 
 class AsyncBrowser:
-    """What a queue holds: ``async for message in browser``, each time from the beginning."""
+    """What a queue holds: ``async for message in browser``, each time from the beginning.
+
+    Attributes:
+        open_consumer: not for applications.
+    """
 
     def __init__(
         self, queue: JmsDestination, selector: str, open_consumer: Callable[[], Awaitable[AsyncConsumer]]
     ) -> None:
         self.queue = queue
         self.selector = selector
-        self._open_consumer = open_consumer
+        self.open_consumer = open_consumer
 
     def __aiter__(self) -> AsyncIterator[JmsMessage]:
         return self.browse()
 
     async def browse(self) -> AsyncGenerator[JmsMessage, None]:
         """One look, from the beginning; it ends when all was seen, or with `aclose`."""
-        consumer = await self._open_consumer()
+        consumer = await self.open_consumer()
         try:
             while await consumer.wait_for_more():
                 delivery = await consumer.reserve(0)

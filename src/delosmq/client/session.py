@@ -1,6 +1,6 @@
 """Sessions, producers, consumers and browsers of the blocking client."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Final, Unpack
@@ -380,13 +380,9 @@ class QueueBrowser:
         return self._inner.selector
 
     def __iter__(self) -> Iterator[JmsMessage]:
-        messages = self._inner.browse()
-        try:
-            while (message := self._session.calls.run_alone(_next_of(messages))) is not None:
-                yield message
-        finally:
-            self._thread.run(messages.aclose())
-
-
-async def _next_of(messages: AsyncGenerator[JmsMessage, None]) -> JmsMessage | None:
-    return await anext(messages, None)
+        calls = self._session.calls
+        inner = calls.run_alone(self._inner.open_consumer())
+        with MessageConsumer(self._thread, inner, self._session) as consumer:
+            while calls.run_alone(inner.wait_for_more()):
+                while (message := consumer.receive(0)) is not None:
+                    yield message
