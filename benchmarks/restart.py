@@ -34,7 +34,7 @@ AIM_START_S = 8.0
 """Of processor time until the first client is served, compiled."""
 AIM_MESSAGES = 2_000_000
 
-_FORMS = {"pure": ".venv", "compiled": ".venv-compiled"}
+FORMS = {"pure": ".venv", "compiled": ".venv-compiled"}
 _PER_RECEIPT = 2_000
 _PATIENCE_S = 600.0
 _KIB = 1024
@@ -133,7 +133,7 @@ def measure(form: str, messages: int, body_bytes: int) -> Figures:
         BrokerUnavailable: the form is not there or the broker does not start.
         GeneratorError: it does not take the messages.
     """
-    driver = DelosMQ(f"delosmq-{form}", environment=_FORMS[form])
+    driver = DelosMQ(f"delosmq-{form}", environment=FORMS[form])
     driver.version()
     core, _ = machine.cores()
     with fresh_directory() as directory:
@@ -203,13 +203,13 @@ def shortfalls(rows: list[Figures]) -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """Measure and print the table. 1 when an aim was not met."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks restart", description=__doc__)
-    parser.add_argument("--form", choices=sorted(_FORMS), action="append", help="pure, compiled; both by default")
+    parser.add_argument("--form", choices=sorted(FORMS), action="append", help="pure, compiled; both by default")
     parser.add_argument("--messages", type=int, default=2_000_000)
     parser.add_argument("--body-bytes", type=int, default=10)
     parser.add_argument("--json", action="store_true", help="print figures instead of a table")
     arguments = parser.parse_args(argv)
     rows: list[Figures] = []
-    for form in arguments.form or list(_FORMS):
+    for form in arguments.form or list(FORMS):
         try:
             rows.append(measure(form, arguments.messages, arguments.body_bytes))
         except (BrokerUnavailable, GeneratorError) as reason:

@@ -67,6 +67,18 @@ def test_homes_point_at_the_bodies(batch: Batch) -> None:
     assert {home.segment for home in found.homes} <= {9}
 
 
+@given(batches(), st.integers(1, 3))
+def test_records_replayed_some_at_a_time_are_the_same(batch: Batch, most: int) -> None:
+    rows = framed(batch)[1].rows
+    found = Kept()
+    at = 0
+    while at < len(rows):
+        before = len(found.records)
+        at = records.replay_rows(found, rows, 9, at, most)
+        assert 0 < len(found.records) - before <= most
+    assert found.records == [(batch.position, meta) for meta in batch.metas]
+
+
 @given(blobs, blobs, st.integers(0, 3), st.integers(0, 2))
 def test_a_record_without_lists_is_framed_as_with_them(meta: bytes, body: bytes, segment: int, kind: int) -> None:
     alone, listed = Batch(), Batch()

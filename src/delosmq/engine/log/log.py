@@ -256,11 +256,12 @@ class Store(ABC):
         ``reserve_bytes`` more. A store that needs a moment for it says yes; False is for want of disk."""
         return True
 
-    def compaction_victim(self) -> int:
-        """The segment to free: its living messages should be stored again elsewhere; 0 for none.
+    def give_turn(self) -> None:  # noqa: B027 -- most stores have no threads
+        """Lets the store's threads run, as to renew a lease, during long work: compiled code lets none by itself."""
 
-        To be asked about once a second: it looks at all segments. A store without segments never wants it.
-        """
+    def compaction_victim(self) -> int:
+        """The segment to free: its living messages should be stored again elsewhere; 0 for none. To be asked about once
+        a second, as it looks at all segments."""
         return 0
 
 

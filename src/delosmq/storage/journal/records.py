@@ -358,12 +358,19 @@ def decode_footer(content: bytes, mark: int, seed: int) -> Footer | None:
     return footer
 
 
-def replay_rows(replay: Replay, rows: bytes, segment: int) -> None:
-    """Yields each record's position, meta and the home of its body, in order."""
-    at = 0
+def replay_rows(replay: Replay, rows: bytes, segment: int, at: int = 0, most: int = 1 << 62) -> int:
+    """Replays each record's position, meta and the home of its body, in order.
+
+    Args:
+        at: of the first row; most: so many of them.
+
+    Returns:
+        Where the next row is.
+    """
     size = len(rows)
     unpack = ROW.unpack_from
-    while at < size:
+    while at < size and most > 0:
+        most -= 1
         position, meta_size, body_size, offset = unpack(rows, at)
         at += ROW_SIZE
         end = at + meta_size
@@ -373,6 +380,7 @@ def replay_rows(replay: Replay, rows: bytes, segment: int) -> None:
         home.size_bytes = body_size
         replay.replay_record(Position(position), rows[at:end], home)
         at = end
+    return at
 
 
 def fill_homes(batch: Batch, rows: bytes, segment: int) -> None:

@@ -145,6 +145,9 @@ class PostgresStore(ServedStore):
             return NO_ROOM
         return WAITS if self._low else FITS
 
+    def give_turn(self) -> None:
+        time.sleep(0)
+
     def compaction_victim(self) -> int:
         journal = self._journal
         if not self._open or self._low or not 0 < journal.compact_min_files <= len(self._opened.ledger):

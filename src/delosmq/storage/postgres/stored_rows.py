@@ -19,6 +19,8 @@ from delosmq.storage.postgres.tables import Tables
 ROWS_AT_ONCE: Final = 64
 """Of records, at recovery: of commits with some hundred batches less than a MiB."""
 READ_AHEAD_BYTES: Final = 1024 * 1024
+RECORDS_PER_TURN: Final = 4_096
+"""Some milliseconds of compiled code. One commit of a flood of small messages has hundreds of thousands."""
 
 
 class StoredRows:
@@ -131,7 +133,9 @@ class StoredRows:
         segment.end = DATA_START + segment.taken + whole(body_end) - BODIES_START
         self._account(segment, accounts or b"")
         try:
-            replay_rows(replay, records, segment.number)
+            at = 0
+            while at < len(records):  # each turn of this loop lets the thread that renews the lease run
+                at = replay_rows(replay, records, segment.number, at, RECORDS_PER_TURN)
         except struct.error as error:
             raise self._damaged(segment, first_batch, last_batch) from error
 
