@@ -8,8 +8,14 @@ import pytest
 from delosmq.config.broker_xml import load_broker_xml
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "several-brokers.md"
-FENCED = re.findall(r"^```xml\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-XML = [core for core in FENCED if "<ha-policy>" not in core]
+APPLIED = ("Takeover", "A router before a pair")
+"""Sections whose elements tests/ha/test_manual.py puts into files of brokers that run."""
+XML = [
+    core
+    for section in PAGE.read_text("utf-8").split("\n## ")
+    if section.partition("\n")[0] not in APPLIED
+    for core in re.findall(r"^```xml\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+]
 
 
 @pytest.mark.parametrize("core", XML)
@@ -22,4 +28,5 @@ def test_each_configuration_of_the_page_starts(core: str, tmp_path: Path) -> Non
     names = {router.name for router in loaded.settings.connection_routers}
     finds_others = loaded.settings.broadcast_groups and loaded.settings.discovery_groups
     assert names or finds_others or loaded.settings.database
+    assert (loaded.settings.ha_policy is not None) == ("<ha-policy>" in core)
     assert {acceptor.router for acceptor in loaded.settings.acceptors} == names
