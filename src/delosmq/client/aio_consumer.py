@@ -4,8 +4,8 @@ import asyncio
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from delosmq.client import errors
 from delosmq.client.closeable import AsyncCloseable
@@ -345,7 +345,7 @@ class AsyncBrowser:
     """
 
     def __init__(
-        self, queue: JmsDestination, selector: str, open_consumer: Callable[[], Awaitable[AsyncConsumer]]
+        self, queue: JmsDestination, selector: str, open_consumer: Callable[[], Coroutine[Any, Any, AsyncConsumer]]
     ) -> None:
         self.queue = queue
         self.selector = selector
