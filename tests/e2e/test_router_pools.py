@@ -18,7 +18,9 @@ import stomp
 from delosmq.client import connect
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings
+from delosmq.sessions.client_errors import ClientError
 from delosmq.storage.memory import MemoryStore
+from delosmq.testing.processes.free_port import free_port
 from tests.e2e.conftest import SETTINGS
 from tests.e2e.support import ADMIN, HOST, PATIENCE_S, Inbox, RunningBroker
 
@@ -48,7 +50,7 @@ def targets(count: int) -> Iterator[list[RunningBroker]]:
 
 @contextmanager
 def routed(
-    directory: Path, ports: Sequence[int], router: str, pool: str = "", password: str = ADMIN.password
+    directory: Path, ports: Sequence[int], router: str, pool: str = "", *, password: str = ADMIN.password, port: int = 0
 ) -> Iterator[RunningBroker]:
     """A broker that routes to those ports."""
     names = [f"t{number}" for number in range(len(ports))]
@@ -67,7 +69,7 @@ def routed(
         )
     )
     loaded = load_broker_xml(path, properties={}, memory_bytes=1024**3).settings
-    acceptor = replace(loaded.acceptors[0], port=0)
+    acceptor = replace(loaded.acceptors[0], port=port)
     settings = replace(PLAIN, acceptors=(acceptor,), connection_routers=loaded.connection_routers)
     with RunningBroker(settings, MemoryStore) as broker:
         yield broker
@@ -165,7 +167,7 @@ def test_without_a_quorum_clients_are_told_to_try_later(tmp_path: Path) -> None:
 
 def test_a_wrong_password_makes_no_target_ready_and_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pool = "<quorum-timeout>0</quorum-timeout>"
-    with targets(1) as (target,), routed(tmp_path, [target.port], FIRST, pool, "wrong-password") as router:
+    with targets(1) as (target,), routed(tmp_path, [target.port], FIRST, pool, password="wrong-password") as router:
         assert "DMQ5511" in ask(router.port, "a")
         trouble = until_told(router)
     assert "DMQ5106" in trouble
@@ -220,3 +222,68 @@ def test_a_target_that_answers_nonsense_is_not_ready(tmp_path: Path, nonsense: b
             assert "DMQ5511" in ask(router.port, "a")
         server.shutdown(socket.SHUT_RDWR)
     thread.join(PATIENCE_S)
+
+
+@contextmanager
+def circle(directory: Path) -> Iterator[tuple[RunningBroker, RunningBroker]]:
+    """Two brokers, each of which sends all clients to the other."""
+    ports = free_port(), free_port()
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(routed(directory, [ports[1 - number]], FIRST, port=ports[number])) for number in (0, 1)
+        ]
+        for one in both:
+            ready(one, 1)
+        yield both[0], both[1]
+
+
+def follow(broker: RunningBroker, client_id: str) -> str:
+    """What stomp.py is told in the end that goes wherever it is sent."""
+    port, end = broker.port, time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        told = ask(port, client_id)
+        host, _, text = told.rpartition(":")
+        if host != HOST:
+            return told
+        port = int(text)
+    return "goes round and round"
+
+
+@pytest.mark.parametrize("client_id", ["me", ""])
+def test_a_client_of_stomp_py_that_goes_in_a_circle_is_seen_told_and_stopped(
+    tmp_path: Path, client_id: str, caplog: pytest.LogCaptureFixture
+) -> None:  # ROUTE-6
+    with circle(tmp_path) as (one, other):
+        assert "DMQ5512" in follow(one, client_id)
+        composed = [broker.composed for broker in (one, other)]
+        assert sum(found.connection_routers.by_name["r"].loops for found in composed if found is not None) == 1
+    assert "DMQ5514" in caplog.text
+    assert "DMQ5518" in caplog.text
+
+
+def test_a_client_with_failover_that_goes_in_a_circle_is_told_and_stopped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:  # ROUTE-6
+    with circle(tmp_path) as (one, _):
+        url = f"failover:(tcp://{HOST}:{one.port})?randomize=false&maxReconnectDelay=20"
+        with pytest.raises(ClientError, match="DMQ5512"):
+            connect(url, user=ADMIN.name, password=ADMIN.password, client_id="me").start()
+    assert "DMQ5518" in caplog.text
+
+
+def test_a_healthy_client_that_connects_for_each_job_is_never_stopped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:  # ROUTE-6
+    with targets(1) as (target,), routed(tmp_path, [target.port], FIRST) as router:
+        ready(router, 1)
+        assert router.composed is not None
+        pool = router.composed.connection_routers.by_name["r"].pool
+        assert pool is not None
+        end = time.monotonic() + PATIENCE_S
+        # As long as it takes until the target was asked for the key, and as many again.
+        while not pool.targets[0].suspects and time.monotonic() < end:
+            assert ask(router.port, "me") == place(target)
+        for _ in range(30):
+            assert ask(router.port, "me") == place(target)
+        assert pool.targets[0].suspects
+    assert "DMQ5512" not in caplog.text

@@ -11,11 +11,13 @@ from delosmq.model.ports import Clock
 from delosmq.routers.decision import ConnectionRouter, Decision, Outcome
 from delosmq.routers.logins import LEAST_WAIT_NS, RoutedLogins, RouterListener
 from delosmq.routers.policy import FirstElement
-from delosmq.routers.target import RouterTarget
+from delosmq.routers.pool import TargetPool
+from delosmq.routers.target import MOST_SUSPECTS, RouterTarget
+from delosmq.routers.target_watch import Ask, AskRoute, Open, TargetWatch
 from delosmq.routers.waiting_logins import MOST_AT_ONCE, WaitingLogins
 from delosmq.security.access import Login
 from delosmq.sessions.login import ADMIT, ADMIT_ALL, WAIT, LoginAnswer, LoginPort, LoginRequest, RedirectError, refuse
-from tests.routers.support import MS, at, policy, pool, router
+from tests.routers.support import HERE, MS, at, policy, pool, router
 
 
 class Hand(Clock):
@@ -37,12 +39,16 @@ class Seen(RouterListener):
     def __init__(self) -> None:
         self.decisions: list[Decision] = []
         self.loops: list[Decision] = []
+        self.circles: list[Decision] = []
 
     def decided(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
         self.decisions.append(decision)
 
     def looped(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
         self.loops.append(decision)
+
+    def circled(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        self.circles.append(decision)
 
 
 class Gate:
@@ -274,19 +280,71 @@ def test_waiting_and_waking_over_and_over_keeps_no_more_than_those_that_wait() -
     assert len(waiting) == 1
 
 
-def test_a_client_that_goes_round_in_a_circle_is_told_and_stopped() -> None:
-    one = router(policy=policy("FIRST_ELEMENT"), pool=pool(1))
+def check(gate: Gate, targets: TargetPool, answers: dict[str, list[str]]) -> list[str]:
+    """One check of the first target, which says where it sends keys. Returns the keys that it was asked for."""
+    asked: list[str] = []
+    watch = TargetWatch(targets, targets.targets[0], "", gate.clock.now)
+    action = watch.handle_timer(gate.clock.now)
+    while action is not None:
+        match action:
+            case Open():
+                action = watch.handle_opened(gate.clock.now)
+            case Ask("NodeID"):
+                action = watch.handle_answer("node-0", gate.clock.now)
+            case AskRoute(key):
+                asked.append(key)
+                action = watch.handle_answer(answers[key].pop(0), gate.clock.now)
+            case _:
+                action = watch.handle_answer(True, gate.clock.now)
+    return asked
+
+
+@pytest.mark.parametrize("client_id", ["me", ""])
+def test_a_client_that_goes_round_in_a_circle_is_told_and_stopped(client_id: str) -> None:
+    targets = pool(1)
+    one = router(policy=policy("FIRST_ELEMENT"), pool=targets)
     gate = Gate(one)
-    answers = [gate.port.decide(gate.request("me", peer=f"10.0.0.9:{port}")) for port in range(7)]
-    assert [answer.host for answer in answers] == [*["10.0.0.1"] * 5, None, "10.0.0.1"]
-    assert code(answers[5]) == "DMQ5512"
-    assert (len(gate.seen.loops), one.loops) == (1, 1)
+    key = client_id or "NULL"
+    assert {gate.port.decide(gate.request(client_id)).host for _ in range(7)} == {"10.0.0.1"}
+    assert (len(gate.seen.loops), gate.seen.circles) == (1, [])
+    assert check(gate, targets, {key: [HERE] * 3}) == [key] * 3
+    assert code(gate.port.decide(gate.request(client_id))) == "DMQ5512"
+    assert (len(gate.seen.circles), one.loops) == (1, 1)
+    assert gate.port.decide(gate.request("another")).host == "10.0.0.1"
 
 
-def test_clients_without_an_id_may_be_several_so_they_are_only_told_of() -> None:
-    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1)))
-    assert {gate.port.decide(gate.request("")).host for _ in range(12)} == {"10.0.0.1"}
-    assert len(gate.seen.loops) == 2
+@pytest.mark.parametrize("answers", [[""], ["node-7"], [HERE, ""], [HERE, HERE, ""]])
+def test_a_healthy_client_that_comes_often_is_never_stopped(answers: list[str]) -> None:
+    targets = pool(1)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
+    for _ in range(100):
+        assert gate.port.decide(gate.request()).host == "10.0.0.1"
+    assert check(gate, targets, {"me": list(answers)}) == ["me"] * len(answers)
+    for _ in range(100):
+        assert gate.port.decide(gate.request()).host == "10.0.0.1"
+    assert gate.seen.circles == []
+
+
+def test_a_circle_that_was_mended_is_seen_and_one_that_nobody_walks_is_forgotten() -> None:
+    targets = pool(1)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
+    for _ in range(6):
+        gate.port.decide(gate.request())
+    check(gate, targets, {"me": [HERE] * 3})
+    assert code(gate.port.decide(gate.request())) == "DMQ5512"
+    check(gate, targets, {"me": [""]})
+    assert gate.port.decide(gate.request()).host == "10.0.0.1"
+    gate.pass_ms(31_000)
+    assert check(gate, targets, {}) == []
+
+
+def test_a_target_is_asked_for_few_keys() -> None:
+    targets = pool(1)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
+    for number in range(1_000):
+        for _ in range(6):
+            gate.port.decide(gate.request(f"{number}"))
+    assert len(check(gate, targets, {f"{number}": [""] for number in range(1_000)})) == MOST_SUSPECTS
 
 
 def test_many_clients_of_one_host_are_no_circle() -> None:

@@ -122,9 +122,20 @@ class RouterLog(RouterListener):
         where = "" if target is None else f" to {target.name}"
         self._log.warning(
             request.source(),
-            f"DMQ5514: router '{router.name}' has redirected one connection more than five times in ten seconds, now"
-            f"{where}: brokers that send it to each other each think that the other one serves it; give the targets "
-            "acceptors without router=, or all brokers the same pool and policy with local-target-enabled "
+            f"DMQ5514: router '{router.name}' has redirected connections with one key and client id, or of one host, more "
+            f"than five times in ten seconds, now{where}: either they are many, or that broker sends them back; it is "
+            "asked whether it does "
+            f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
+        )
+
+    def circled(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        target = decision.target
+        where = "" if target is None else target.name
+        self._log.warning(
+            request.source(),
+            f"DMQ5518: router '{router.name}' refuses a connection that would go in a circle: {where} says that it "
+            "sends this key back here; give the targets acceptors without router=, or all brokers the same pool "
+            "and policy with local-target-enabled "
             f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
         )
 

@@ -86,7 +86,8 @@ class ConnectionRouter:
     Attributes:
         local_target_filter: keys that it takes whole stay here; None for none. May be set while the broker runs.
         cache, policy, pool: None without; policy_name: as broker.xml has it, "" without.
-        counts: connections so decided since the broker started; loops: how often some of them went in a circle.
+        counts: connections so decided since the broker started.
+        loops: connections refused because they would have gone in a circle.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from delosmq.routers.key import RouteRequest
 from delosmq.routers.loop_guard import LoopGuard
 from delosmq.routers.pool import TargetPool
 from delosmq.routers.waiting_logins import WaitingLogins
-from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, turn_away
+from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse, turn_away
 
 LEAST_WAIT_NS: Final = 250_000_000
 """A refusal for now takes at least so long: clients try again at once, and would do nothing else."""
@@ -29,7 +29,11 @@ class RouterListener(ABC):
 
     @abstractmethod
     def looped(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
-        """A connection was redirected over and over; this time as well, if it has no client id."""
+        """Connections with one key and client id, or of one host, were redirected over and over."""
+
+    @abstractmethod
+    def circled(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        """A connection is refused, as its target would send it back."""
 
 
 class RoutedLogins(LoginPort):
@@ -110,17 +114,20 @@ class RoutedLogins(LoginPort):
         self, router: ConnectionRouter, request: LoginRequest, found: Decision, now: MonotonicNs
     ) -> LoginAnswer:
         router.counts[found.outcome] += 1
-        connector = found.connector
-        if connector is not None:
+        target, connector = found.target, found.connector
+        if target is not None and connector is not None:
+            if found.key in target.sends_back:
+                target.suspect(found.key, now)
+                router.loops += 1
+                self._listener.circled(router, request, found)
+                # For good: another broker, or a later try, would only be the next round.
+                return refuse(
+                    "DMQ5512", "brokers redirected this connection in a circle; their operators have to mend that"
+                )
             source = f"{request.source()} {request.client_id}"
             if self._loop_guard.redirected(found.key, source, now):
-                router.loops += 1
                 self._listener.looped(router, request, found)
-                # Of one client id it is one client, whom waiting here costs less than going round.
-                if request.client_id:
-                    return turn_away(
-                        "DMQ5512", "brokers redirected this connection in a circle; their operators have to mend that"
-                    )
+                target.suspect(found.key, now)
         self._listener.decided(router, request, found)
         if connector is not None:
             return redirect(connector.host, connector.port, tls=connector.tls)

@@ -15,9 +15,12 @@ CHECK_TIMEOUT_NS: Final = 3_000_000_000
 """For a connection with its login, and for each check."""
 NODE_ID: Final = "NodeID"
 ACTIVE: Final = "Active"
+_ROUTE: Final = "where a key goes"
 _LONGEST_NODE_ID: Final = 200
 _MOST_COUNTED: Final = 2**31 - 1
 """Connections: the largest number of Java's int, which Artemis answers with. With larger ones no policy can reckon."""
+_ASKED_IN_A_ROW: Final = 3
+"""How often a target has to say that it sends a key back: one that takes turns says it now and then."""
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 
@@ -35,11 +38,19 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class AskRoute:
+    """Ask its router of the same name where it would send a key, then `TargetWatch.handle_answer` with the node id; ""
+    when it would keep or refuse it, or does not tell."""
+
+    key: str
+
+
+@dataclass(frozen=True)
 class Close:
     """Close the connection; what still comes from it counts for nothing."""
 
 
-Action = Open | Ask | Close | None
+Action = Open | Ask | AskRoute | Close | None
 """What is to be done next; None for nothing before `TargetWatch.next_timer`."""
 
 
@@ -70,6 +81,9 @@ class TargetWatch:
         self._asked = ""
         self._node_id = ""
         self._active = False
+        self._count: int | None = None
+        self._keys: list[str] = []
+        self._said_back = 0
 
     def next_timer(self) -> MonotonicNs:
         """When `handle_timer` has something to do: a check begins, or what was asked took too long."""
@@ -105,10 +119,36 @@ class TargetWatch:
             if not isinstance(answer, bool):
                 return self.handle_failure("its Active is neither true nor false", now)
             self._active = answer
-            return self._ask(self._probe) if self._probe else self._checked(None, now)
+            self._keys = self._target.suspected(now) if answer else []
+            self._count = None
+            return self._ask(self._probe) if self._probe else self._ask_route(now)
+        if self._asked == _ROUTE:
+            return self._handle_route(answer, now)
         if not isinstance(answer, int) or isinstance(answer, bool) or not 0 <= answer <= _MOST_COUNTED:
             return self.handle_failure(f"its {self._probe} is no whole number from 0 to {_MOST_COUNTED}", now)
-        return self._checked(answer, now)
+        self._count = answer
+        return self._ask_route(now)
+
+    def _handle_route(self, answer: object, now: MonotonicNs) -> Action:
+        key = self._keys[-1]
+        back = answer == self._pool.node_id
+        self._said_back = self._said_back + 1 if back else 0
+        if back and self._said_back < _ASKED_IN_A_ROW:
+            return AskRoute(key)
+        self._keys.pop()
+        if back:
+            self._target.sends_back.add(key)
+        else:
+            self._target.sends_back.discard(key)
+        return self._ask_route(now)
+
+    def _ask_route(self, now: MonotonicNs) -> Action:
+        """Asks for the next key that may go in a circle; the check is over when there is none."""
+        self._said_back = 0
+        if not self._keys:
+            return self._checked(self._count, now)
+        self._asked = _ROUTE
+        return AskRoute(self._keys[-1])
 
     def handle_failure(self, trouble: str, now: MonotonicNs) -> Action:
         """The connection is lost, or can't be had, or the target does not answer as it should."""

@@ -71,6 +71,9 @@ class _Heard(RouterListener):
     def looped(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
         raise AssertionError("no client comes twice from one port")
 
+    def circled(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
+        raise AssertionError("no target sends back")
+
 
 class World:
     """A router with its targets, and what the page says of it."""

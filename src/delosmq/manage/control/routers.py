@@ -41,7 +41,7 @@ class RouterStatus:
         cached_keys: -1 without a cache.
         quorum_size: 0 without a pool.
         local, redirected, use_another, unavailable: connections so decided since the broker started.
-        loops: how often a connection was found to be redirected in a circle.
+        loops: connections refused because they would have gone in a circle.
     """
 
     name: str

@@ -124,7 +124,7 @@ class Figures(Collector):
             "delosmq_router_decisions", "Connections so decided since the broker started", labels=["router", "result"]
         )
         loops = CounterMetricFamily(
-            "delosmq_router_loops", "Connections found to be redirected in a circle", labels=["router"]
+            "delosmq_router_loops", "Connections refused because they would have gone in a circle", labels=["router"]
         )
         ready = GaugeMetricFamily("delosmq_router_ready_targets", "Targets that are ready", labels=["router"])
         for router in self.routers:

@@ -106,16 +106,44 @@ class StompProbe:
             ("_AMQ_ResourceName", "broker"),
             ("_AMQ_Attribute", attribute),
         ]
-        answer = await self._call("SEND", question, "MESSAGE")
+        succeeded, found = await self._ask(question, b"", attribute)
+        if not succeeded:
+            raise ProbeError(f"it does not tell {attribute}: {str(found)[:_SHOWN_LETTERS]}")
+        return found
+
+    async def route(self, router: str, key: str) -> str:
+        """The node id of the broker to which its router of that name sends ``key``; "" when it would keep or refuse
+        it, or does not tell.
+
+        Raises:
+            ProbeError: the answer is no JSON array of one.
+        """
+        question = [
+            ("destination", MANAGEMENT_ADDRESS),
+            ("reply-to", self._reply_to),
+            ("_AMQ_ResourceName", f"connectionrouter.{router}"),
+            ("_AMQ_OperationName", "getTargetAsJSON"),
+        ]
+        succeeded, found = await self._ask(question, json.dumps([key]).encode(), "getTargetAsJSON")
+        try:
+            target = json.loads(found) if succeeded and isinstance(found, str) else None
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(target, dict) or target.get("local") is not False:
+            return ""
+        node_id = target.get("nodeID")
+        return node_id if isinstance(node_id, str) else ""
+
+    async def _ask(self, question: list[tuple[str, str]], body: bytes, what: str) -> tuple[bool, object]:
+        """Whether it succeeded, and what it answers."""
+        answer = await self._call("SEND", question, "MESSAGE", body)
         try:
             found = json.loads(answer.body)
         except (ValueError, RecursionError):
-            raise ProbeError(f"its answer to {attribute} is no JSON") from None
+            raise ProbeError(f"its answer to {what} is no JSON") from None
         if not isinstance(found, list) or len(found) != 1:
-            raise ProbeError(f"its answer to {attribute} is no array of one")
-        if answer.headers.get("_AMQ_OperationSucceeded") != "true":
-            raise ProbeError(f"it does not tell {attribute}: {str(found[0])[:_SHOWN_LETTERS]}")
-        return found[0]
+            raise ProbeError(f"its answer to {what} is no array of one")
+        return answer.headers.get("_AMQ_OperationSucceeded") == "true", found[0]
 
     async def idle(self, seconds: float) -> None:
         """Waits so long, while the connection stays.
@@ -135,10 +163,10 @@ class StompProbe:
             self._writer.close()
             self._writer = None
 
-    async def _call(self, command: str, headers: list[tuple[str, str]], wanted: str) -> StompFrame:
+    async def _call(self, command: str, headers: list[tuple[str, str]], wanted: str, body: bytes = b"") -> StompFrame:
         if self._writer is None:
             raise ProbeError("it is not connected")
-        self._writer.write(encode_frame(command, headers, b"", V12))
+        self._writer.write(encode_frame(command, headers, body, V12))
         await self._writer.drain()
         while True:
             frame = await self._next()

@@ -17,7 +17,7 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import one_line
 from delosmq.routers.pool import TargetPool
 from delosmq.routers.target import RouterTarget
-from delosmq.routers.target_watch import Action, Ask, Open, TargetWatch
+from delosmq.routers.target_watch import Action, Ask, AskRoute, Open, TargetWatch
 from delosmq.server.targets.stomp_probe import FAILURES, StompProbe, tls_context
 
 MOST_DISCOVERED: Final = 100
@@ -124,7 +124,7 @@ class TargetMonitors:
                 await _until(watch.next_timer(), probe, watch)
                 action = watch.handle_timer(_now())
                 while action is not None:
-                    action = await _do(action, probe, watch)
+                    action = await _do(action, probe, watch, self._router)
                 self._tell(target)
         finally:
             probe.close()
@@ -145,7 +145,7 @@ class TargetMonitors:
             )
 
 
-async def _do(action: Action, probe: StompProbe, watch: TargetWatch) -> Action:
+async def _do(action: Action, probe: StompProbe, watch: TargetWatch, router: str) -> Action:
     """Does one thing that the watch asks for. Returns the next one."""
     try:
         async with asyncio.timeout_at(watch.next_timer() / _NS_PER_S):
@@ -155,6 +155,8 @@ async def _do(action: Action, probe: StompProbe, watch: TargetWatch) -> Action:
                     return watch.handle_opened(_now())
                 case Ask(attribute):
                     return watch.handle_answer(await probe.ask(attribute), _now())
+                case AskRoute(key):
+                    return watch.handle_answer(await probe.route(router, key), _now())
                 case _:
                     probe.close()
                     return None
