@@ -123,8 +123,8 @@ class RouterLog(RouterListener):
         self._log.warning(
             request.source(),
             f"DMQ5514: router '{router.name}' has redirected connections with one key and client id, or of one host, more "
-            f"than five times in ten seconds, now{where}: either they are many, or that broker sends them back; it is "
-            "asked whether it does "
+            f"than five times in ten seconds, now{where}: either they are many, or that broker sends them back; it "
+            "is asked whether it does "
             f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
         )
 
