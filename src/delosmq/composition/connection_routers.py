@@ -122,9 +122,9 @@ class RouterLog(RouterListener):
         where = "" if target is None else f" to {target.name}"
         self._log.warning(
             request.source(),
-            f"DMQ5514: router '{router.name}' has redirected connections with one key and client id, or of one host, more "
-            f"than five times in ten seconds, now{where}: either they are many, or that broker sends them back; it "
-            "is asked whether it does "
+            f"DMQ5514: router '{router.name}' has redirected connections with one key and client id, or of one host, "
+            f"more than five times in ten seconds, now{where}: either they are many, or that broker sends them back; "
+            "it is asked whether it does "
             f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
         )
 
