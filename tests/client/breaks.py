@@ -4,7 +4,8 @@
 
 Two connections consume a queue, or one a durable subscription (DUPS_OK, which batches of topics alone), and one
 produces, all by way of ``failover:``. A cut breaks all connections after so many bytes, amid a frame as a rule. With a
-backup each client has a spare connection by another way, which cuts spare; a kill ends both.
+backup each client has a spare connection by another way, which cuts spare; a kill ends both. With a listener consumers
+do not ask for messages.
 """
 
 import argparse
@@ -38,6 +39,7 @@ from delosmq.testing import BrokerFixture, TcpProxy
 from tests.chaos.broker_process import PASSWORD, USER, BrokerProcess
 from tests.client.coordinator import CoordinatedSession
 from tests.client.ledger import Arrival, Ledger
+from tests.client.listening import Listener
 
 SURFACES = ("asyncio", "blocking")
 BATCH = 5
@@ -144,11 +146,19 @@ class Load:
     """Clients at work in one acknowledgement mode, by one surface."""
 
     def __init__(
-        self, broker: BreakableBroker, ways: Sequence[TcpProxy], mode_name: str, surface: str, chance: random.Random
+        self,
+        broker: BreakableBroker,
+        ways: Sequence[TcpProxy],
+        mode_name: str,
+        surface: str,
+        chance: random.Random,
+        *,
+        listens: bool,
     ) -> None:
+        self._listens = listens
         self._xa = mode_name == XA
         mode = AckMode.TRANSACTED if self._xa else AckMode[mode_name]
-        self.ledger = Ledger(mode)
+        self.ledger = Ledger(mode, listens=listens)
         self._broker = broker
         listed = ",".join(f"tcp://127.0.0.1:{way.port}" for way in ways)
         self._url = f"failover:({listed})?{OPTIONS}{'&backup=true' if len(ways) > 1 else ''}"
@@ -265,8 +275,26 @@ class Load:
                 consumer = await session.create_consumer(self._destination)
             producer = await session.create_producer(f"{self.name}.out")
             await self._ready.wait()
+            if self._listens:
+                await self._listen(client, session, consumer, producer)
+                return
             while not await self._take_some(client, session, consumer, producer):
                 pass
+
+    async def _listen(self, client: int, session: Any, consumer: Any, producer: Any) -> None:
+        async def settle(number: int, message: Any) -> None:
+            if self._mode == AckMode.TRANSACTED:
+                await producer.send(str(number))
+            await self._settle(session, [message])
+            await self._begin(session)
+
+        await self._begin(session)
+        by_return = self._mode in (AckMode.AUTO, AckMode.DUPS_OK)
+        await Listener(self.ledger, client, settle, by_return=by_return).begin(consumer, self._surface)
+        seen = -1
+        while not self._all_sent.is_set() or self.ledger.missing() or seen != self.ledger.received:
+            seen = self.ledger.received
+            await asyncio.sleep(POLL_S)
 
     async def _take_some(self, client: int, session: Any, consumer: Any, producer: Any) -> bool:
         """Whether all is done: everything has come, and nothing more comes."""
@@ -283,16 +311,19 @@ class Load:
             messages.append((number, message))
             if self._mode == AckMode.TRANSACTED:
                 await producer.send(str(number))
-        if self._mode == AckMode.TRANSACTED:
-            await self._end_transaction(session)
-        elif self._mode == AckMode.CLIENT and messages:
-            await acknowledge(messages[-1][1], self._surface)
-        elif self._mode == AckMode.INDIVIDUAL:
-            for _, message in messages:
-                await acknowledge(message, self._surface)
+        await self._settle(session, [message for _, message in messages])
         for number, _ in messages:
             self.ledger.acknowledged(number, client)
         return not messages and self._all_sent.is_set() and not self.ledger.missing()
+
+    async def _settle(self, session: Any, messages: list[Any]) -> None:
+        if self._mode == AckMode.TRANSACTED:
+            await self._end_transaction(session)
+        elif self._mode == AckMode.CLIENT and messages:
+            await acknowledge(messages[-1], self._surface)
+        elif self._mode == AckMode.INDIVIDUAL:
+            for message in messages:
+                await acknowledge(message, self._surface)
 
     async def _end_transaction(self, session: Any) -> None:
         if self._chance.random() < 0.1:
@@ -407,12 +438,13 @@ async def run(
     seed: int,
     longest_s: float = 0.1,
     backup: bool = False,
+    listens: bool = False,
 ) -> Ledger:
     """One load, with all its breaks."""
     chance = random.Random(f"{seed} {mode_name} {surface}")
     with ExitStack() as stack:
         ways = [stack.enter_context(TcpProxy(broker.port)) for _ in range(1 + backup)]
-        load = Load(broker, ways, mode_name, surface, chance)
+        load = Load(broker, ways, mode_name, surface, chance, listens=listens)
         await load.run(Breaking(broker, ways, chance, kills=kills, cuts=cuts, longest_s=longest_s))
     return load.ledger
 
@@ -425,6 +457,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--surface", choices=SURFACES, action="append", help="both without one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backup", action="store_true", help="with spare connections")
+    parser.add_argument("--listener", action="store_true", help="by listeners, not by receive()")
     wanted = parser.parse_args(given)
     code = 0
     for name in wanted.mode or MODES:
@@ -452,6 +485,7 @@ def run_on_process(mode_name: str, surface: str, wanted: argparse.Namespace) -> 
                     cuts=wanted.cuts,
                     seed=wanted.seed,
                     backup=wanted.backup,
+                    listens=wanted.listener,
                 )
             )
         except Exception:

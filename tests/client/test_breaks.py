@@ -23,6 +23,16 @@ async def test_what_was_promised_comes_true(tmp_path: Path, mode_name: str, surf
 
 
 @pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("mode_name", MODES)
+async def test_what_was_promised_to_listeners_comes_true(tmp_path: Path, mode_name: str, surface: str) -> None:
+    with BrokerFixture(tmp_path) as broker:
+        crashed = CrashedFixture(broker)
+        ledger = await run(crashed, mode_name, surface, kills=1, cuts=2, seed=1, longest_s=0.01, listens=True)
+    assert ledger.broken_promises() == []
+    assert ledger.breaks == 3
+
+
+@pytest.mark.parametrize("surface", SURFACES)
 async def test_what_was_promised_comes_true_by_spare_connections(tmp_path: Path, surface: str) -> None:
     with BrokerFixture(tmp_path) as broker:
         crashed = CrashedFixture(broker)
