@@ -2,14 +2,15 @@
 
 Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire`, `engine` or `restart` runs one of
 them; arguments behind the word are its own. `python -m benchmarks takeover` measures how long clients are without a
-broker, `count` counts instructions instead of time, `clients` compares our client with others.
+broker, `routing` what a connection router costs; `count` counts instructions instead of time, `clients` compares our
+client with others.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import compare, count, engine, report, restart, takeover
+from benchmarks import compare, count, engine, report, restart, routing, takeover
 from benchmarks.clients import compare as clients
 from benchmarks.comparison import COMPARISONS
 
@@ -30,6 +31,8 @@ def main() -> int:
         return engine.main(rest)
     if which == ["restart"]:
         return restart.main(rest)
+    if which == ["routing"]:
+        return routing.main(rest)
     if which == ["takeover"]:
         return takeover.main(rest)
     if which and which[0] in COMPARISONS:

@@ -1,53 +1,74 @@
-"""The store in PostgreSQL beside the journal, on this machine: ``python -m benchmarks.stores``.
+"""The store in PostgreSQL beside the journal and beside Artemis's JDBC store: ``python -m benchmarks.stores``.
 
-A `delosmq run` on each store takes durable messages of 1 KB over one STOMP connection, with 1, 16 and 256 receipts
-outstanding; for each the confirmed messages per second, and the processor time of broker and database per message. The
-stores take turns, so that what else the machine does falls on both. Then the time from a kill of the primary to the
-first message that its backup delivers.
+A `delosmq run` on each store, and a stock Artemis with its JDBC store on the same server, take durable messages of 1 KB
+over one STOMP connection, with 1, 16 and 256 receipts outstanding; for each the confirmed messages per second, and the
+processor time of broker and database per message. They take turns, so that what else the machine does falls on all.
+Artemis comes from Maven Central; where it can't be had the others go on without.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
+import os
 import socket
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmarks.brokers.artemis_tables import ArtemisOnTables
 from benchmarks.machine import cpu_s, describe
-from delosmq.client import connect
-from delosmq.testing import BrokerPair, BrokerProcess
-from tests.chaos.broker_process import PASSWORD as CLIENT_PASSWORD
-from tests.chaos.clients import Gone, StompPeer
-from tests.postgres_server import PASSWORD, USER, PostgresServer
+from benchmarks.measure import fresh_directory
+from benchmarks.takeover import command_of
+from delosmq.testing import BrokerProcess
+from interop.brokers import BrokerFailed
+from interop.java import CACHE, Missing
+from interop.maven import ARTEMIS, ARTEMIS_VERSION, fetched
+from interop.routers.site import ADMIN
+from tests.postgres_server import PostgresServer, on_postgres
 
 BODY = bytes(1024)
 OUTSTANDING = (1, 16, 256)
 ROUND_S = 3.0
 ROUNDS = 5
-TAKEOVERS = 10
+WARM_UP_S = 10.0
+"""For each peer with the most outstanding, and not counted: a Java machine begins slowly."""
+JOURNAL, TABLES, JDBC = "journal", "PostgreSQL", f"Artemis {ARTEMIS_VERSION}, JDBC"
 
 
-def database_store(server: PostgresServer) -> tuple[str, str]:
-    """What to change in broker.xml."""
-    store = (
-        f"<store><database-store><jdbc-connection-url>{server.url(server.schema())}</jdbc-connection-url><jdbc-user>"
-        f"{USER}</jdbc-user><jdbc-password>{PASSWORD}</jdbc-password></database-store></store>"
-    )
-    return "<addresses>", f"{store}<addresses>"
+@dataclass(frozen=True)
+class Peer:
+    """What takes messages."""
+
+    name: str
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One peer with so many outstanding: medians of all rounds."""
+
+    store: str
+    outstanding: int
+    confirmed_per_s: int
+    lowest: int
+    highest: int
+    broker_us: float
+    database_us: float
 
 
 class Load:
     """One connection, and so many receipts outstanding."""
 
-    def __init__(self, broker: BrokerProcess, outstanding: int) -> None:
+    def __init__(self, port: int, outstanding: int) -> None:
         self._outstanding = outstanding
-        self._socket = socket.create_connection(("127.0.0.1", broker.stomp_port), timeout=60)
-        login = {"accept-version": "1.2", "host": "x", "login": "admin", "passcode": CLIENT_PASSWORD}
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        login = {"accept-version": "1.2", "host": "x", "login": ADMIN.user, "passcode": ADMIN.password}
         head = "".join(f"{name}:{value}\n" for name, value in login.items())
         self._socket.sendall(f"CONNECT\n{head}\n\0".encode())
         self._confirmed()
@@ -81,84 +102,99 @@ class Load:
 
 
 @contextlib.contextmanager
-def running(broker: BrokerProcess) -> Iterator[BrokerProcess]:
-    broker.start()
-    try:
-        yield broker
-    finally:
-        broker.end()
+def peers_in(directory: Path, server: PostgresServer, form: str) -> Iterator[list[Peer]]:
+    """All that can be had, each on an empty store."""
+    changes = on_postgres(server.url(server.schema()))
+    with contextlib.ExitStack() as stack:
+        peers = []
+        for name, changed in ((JOURNAL, []), (TABLES, [changes])):
+            broker = BrokerProcess(directory / name, changed, password=ADMIN.password, command=command_of(form))
+            stack.enter_context(broker)
+            broker.start()
+            peers.append(Peer(name, broker.stomp_port, broker.pid))
+        try:
+            artemis = ArtemisOnTables(directory / "artemis", fetched(ARTEMIS_VERSION, CACHE, ARTEMIS), server)
+            stack.enter_context(artemis)
+            peers.append(Peer(JDBC, artemis.port, artemis.pid))
+        except (Missing, BrokerFailed) as error:
+            sys.stderr.write(f"without {JDBC}: {error}\n")
+        yield peers
 
 
-def measure(directory: Path, server: PostgresServer) -> list[dict[str, object]]:
-    results: list[dict[str, object]] = []
-    journal = BrokerProcess(directory / "journal", password=CLIENT_PASSWORD)
-    tables = BrokerProcess(directory / "tables", [database_store(server)], password=CLIENT_PASSWORD)
-    with running(journal), running(tables):
-        for outstanding in OUTSTANDING:
-            rates: dict[str, list[float]] = {"journal": [], "PostgreSQL": []}
-            costs: dict[str, list[tuple[float, float]]] = {"journal": [], "PostgreSQL": []}
-            for _ in range(ROUNDS):
-                for name, broker in (("journal", journal), ("PostgreSQL", tables)):
-                    load = Load(broker, outstanding)
-                    before = cpu_s([broker.pid]), cpu_s([server.pid])
-                    began = time.perf_counter()
-                    confirmed = load.run(ROUND_S)
-                    rates[name].append(confirmed / (time.perf_counter() - began))
-                    spent = cpu_s([broker.pid]) - before[0], cpu_s([server.pid]) - before[1]
-                    costs[name].append((spent[0] / confirmed * 1e6, spent[1] / confirmed * 1e6))
-                    load.close()
-            for name, values in rates.items():
-                broker_us, database_us = (statistics.median(one) for one in zip(*costs[name], strict=True))
-                results.append(
-                    {
-                        "store": name,
-                        "outstanding": outstanding,
-                        "confirmed_per_s": round(statistics.median(values)),
-                        "lowest": round(min(values)),
-                        "highest": round(max(values)),
-                        "broker_us": round(broker_us, 1),
-                        "database_us": round(database_us, 1) if name == "PostgreSQL" else 0.0,
-                    }
+def one_round(peer: Peer, server: PostgresServer, outstanding: int, seconds: float) -> tuple[float, float, float]:
+    """Confirmed messages per second; processor time of broker and database, in us for each message."""
+    load = Load(peer.port, outstanding)
+    before = cpu_s([peer.pid]), cpu_s([server.pid])
+    began = time.perf_counter()
+    confirmed = load.run(seconds)
+    took = time.perf_counter() - began
+    broker, database = cpu_s([peer.pid]) - before[0], cpu_s([server.pid]) - before[1]
+    load.close()
+    return confirmed / took, broker / confirmed * 1e6, database / confirmed * 1e6
+
+
+def measure(peers: Sequence[Peer], server: PostgresServer, rounds: int, seconds: float) -> list[Figures]:
+    results = []
+    for outstanding in OUTSTANDING:
+        found: dict[str, list[tuple[float, float, float]]] = {peer.name: [] for peer in peers}
+        for _ in range(rounds):
+            for peer in peers:
+                found[peer.name].append(one_round(peer, server, outstanding, seconds))
+        for name, seen in found.items():
+            rates, brokers, databases = zip(*seen, strict=True)
+            results.append(
+                Figures(
+                    name,
+                    outstanding,
+                    round(statistics.median(rates)),
+                    round(min(rates)),
+                    round(max(rates)),
+                    round(statistics.median(brokers), 1),
+                    0.0 if name == JOURNAL else round(statistics.median(databases), 1),
                 )
-                print(results[-1], flush=True)
+            )
+            sys.stderr.write(f"{results[-1]}\n")
     return results
 
 
-def takeover_s(directory: Path, server: PostgresServer) -> float:
-    """From the kill to the first message at the new active broker, for a client with ``failover:``."""
-    with BrokerPair(directory, [database_store(server)], password=CLIENT_PASSWORD) as pair:
-        pair.start()
-        with connect(f"tcp://127.0.0.1:{pair.primary.openwire_port}", user="admin", password=CLIENT_PASSWORD) as one:
-            one.send("orders", "before the kill")
-        began = time.perf_counter()
-        pair.primary.kill()
-        while True:
-            with contextlib.suppress(*Gone):
-                peer = StompPeer(pair.backup.stomp_port)
-                peer.send("SUBSCRIBE", {"id": "s", "destination": "/queue/orders", "ack": "auto"})
-                for command, _, _ in peer.frames():
-                    if command == "MESSAGE":
-                        peer.close()
-                        return time.perf_counter() - began
-            time.sleep(0.01)
+def render(rows: Sequence[Figures]) -> str:
+    """A table in Markdown."""
+    lines = [
+        "| store | outstanding | confirmed per second | lowest to highest | CPU of broker, us | of database, us |",
+        "|---" * 6 + "|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row.store} | {row.outstanding} | {row.confirmed_per_s:,} | {row.lowest:,} to {row.highest:,}"
+            f" | {row.broker_us:.0f} | {row.database_us:.0f} |"
+        )
+    return "\n".join(lines)
 
 
-def main() -> None:
+def main(given: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.stores", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--round-s", type=float, default=ROUND_S)
+    parser.add_argument("--warm-up-s", type=float, default=WARM_UP_S)
+    parser.add_argument("--form", choices=("pure", "compiled"), default="compiled")
+    parser.add_argument("--json", action="store_true", help="figures instead of a table")
+    asked = parser.parse_args(given)
     server = PostgresServer()
-    server.start()
     try:
-        with tempfile.TemporaryDirectory() as directory:
-            found: dict[str, object] = {
-                "machine": describe(Path(directory)),
-                "stores": measure(Path(directory), server),
-            }
-            times = [takeover_s(Path(directory) / f"pair{turn}", server) for turn in range(TAKEOVERS)]
-            found["takeover_s"] = [round(one, 2) for one in sorted(times)]
-            print(f"kill to first message: median {statistics.median(times):.2f} s, longest {max(times):.2f} s")
-        json.dump(found, sys.stdout, indent=2)
+        server.start()
+        with fresh_directory() as directory, peers_in(directory, server, asked.form) as peers:
+            for peer in peers:
+                one_round(peer, server, OUTSTANDING[-1], asked.warm_up_s)
+            rows = measure(peers, server, asked.rounds, asked.round_s)
+            machine = describe(directory)
     finally:
         server.remove()
+    if asked.json:
+        json.dump({"machine": machine, "stores": [asdict(row) for row in rows]}, sys.stdout, indent=2)
+    else:
+        sys.stdout.write(f"{render(rows)}\n\nload at the end: {os.getloadavg()[0]:.1f}\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,13 +23,13 @@ _KINDS: Final = (
 _BROKER_XML: Final = """\
 <configuration xmlns="urn:activemq">
   <core xmlns="urn:activemq:core">
-    <persistence-enabled>false</persistence-enabled>
+    {store}
     <journal-directory>{directory}/journal</journal-directory>
     <bindings-directory>{directory}/bindings</bindings-directory>
     <large-messages-directory>{directory}/large-messages</large-messages-directory>
     <paging-directory>{directory}/paging</paging-directory>
     <acceptors>
-      <acceptor name="artemis">tcp://{host}:{port}?protocols=OPENWIRE,STOMP</acceptor>
+      <acceptor name="artemis">tcp://{host}:{port}?protocols=OPENWIRE,STOMP;anycastPrefix=/queue/</acceptor>
     </acceptors>
     <security-settings>
       <security-setting match="#">{permissions}</security-setting>
@@ -47,6 +47,7 @@ class Artemis(Broker):
     """
 
     name = f"Artemis {ARTEMIS_VERSION}"
+    options: tuple[str, ...] = _OPTIONS
 
     def __init__(self, directory: Path, jars: Path) -> None:
         super().__init__(directory)
@@ -56,13 +57,19 @@ class Artemis(Broker):
         self._java = tool("java")
         permissions = "".join(f'<permission type="{kind}" roles="amq"/>' for kind in _KINDS)
         (self.directory / "broker.xml").write_text(
-            _BROKER_XML.format(directory=self.directory, host=HOST, port=self.port, permissions=permissions)
+            _BROKER_XML.format(
+                store=self.store(), directory=self.directory, host=HOST, port=self.port, permissions=permissions
+            )
         )
+
+    def store(self) -> str:
+        """The element that says where messages are kept."""
+        return "<persistence-enabled>false</persistence-enabled>"
 
     def command(self) -> list[str]:
         path = ":".join(str(jar) for jar in sorted(self._jars.glob("*.jar")))
         users = [word for one in (ADMIN, CLUSTER) for word in (one.user, one.password)]
-        return [self._java, *_OPTIONS, "-cp", path, str(RUN_ARTEMIS), str(self.directory / "broker.xml"), *users]
+        return [self._java, *self.options, "-cp", path, str(RUN_ARTEMIS), str(self.directory / "broker.xml"), *users]
 
 
 def artemis_as_target(jars: Path, site: Site) -> None:
