@@ -22,7 +22,7 @@ class Heard(EngineEvents):
     def message_unrouted(self, message: Message) -> None:
         self.told.append(f"{message.body.decode()} nowhere")
 
-    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot) -> None:
+    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot, holder: str, user: str) -> None:
         self.told.append(f"{slot.message.body.decode()} done in {queue}")
 
     def address_full(self, message: Message) -> None:

@@ -169,7 +169,8 @@ def body_of(number: int, size_bytes: int) -> bytes:
 
 
 def number_of(body: bytes) -> int:
-    return int(body[: body.index(b":")])
+    """The number of a message; 0 for records of events, which no client sent."""
+    return 0 if body.startswith(b"{") else int(body[: body.index(b":")])
 
 
 class Oracle(EngineEvents):

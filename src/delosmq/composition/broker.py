@@ -238,7 +238,9 @@ class ComposedBroker(Host, LocalBroker):
             access=self.access,
             conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
-            logins=self.connection_routers.begin(self.logins, self, self.node_id(), self.logger),
+            logins=self.connection_routers.begin(
+                self.logins, self, self.node_id(), self.logger, records=self.broker.event_records
+            ),
             management=self.management,
         )
         passwords = self._passwords = PasswordChecks(loop)
@@ -463,6 +465,8 @@ class ComposedBroker(Host, LocalBroker):
             self._client_audit.close()
         if self._ticker is not None:
             self._ticker.stop()
+        if self.failure is None:
+            self.broker.event_records.flush()
         if self._watch is not None:
             await self._watch.stop()
         if self.failure is not None:

@@ -7,13 +7,14 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+from delosmq.engine.api import EngineEvents
 from delosmq.model.declared.router import ROUTER_POLICIES
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Random
 from delosmq.model.settings import BrokerSettings, ConnectionRouterSettings
 from delosmq.routers.configured import make_routers
-from delosmq.routers.decision import ConnectionRouter, Decision
+from delosmq.routers.decision import ConnectionRouter, Decision, Outcome
 from delosmq.routers.logins import RoutedLogins, RouterListener
 from delosmq.routers.policy import POLICIES, MakePolicy
 from delosmq.server.clock import Appointment, ServerClock
@@ -46,12 +47,15 @@ class ConnectionRouters:
         self._monitors: list[TargetMonitors] = []
         self._discovered: list[tuple[str, TargetMonitors]] = []
 
-    def begin(self, first: LoginPort, local: LocalBroker, node_id: str, log: logging.Logger) -> LoginPort:
+    def begin(
+        self, first: LoginPort, local: LocalBroker, node_id: str, log: logging.Logger, *, records: EngineEvents
+    ) -> LoginPort:
         """Asks targets from now on, and gives the login port for all sessions. Called in the running loop.
 
         Args:
             first: decides before the routers do.
             local, node_id: this broker as a target, and its node id.
+            records: of decisions, on `delosmq.events`.
 
         Raises:
             ConfigurationError: a connector can't speak TLS as it is to.
@@ -66,9 +70,8 @@ class ConnectionRouters:
                 self._monitors.append(monitors)
                 if router.pool.settings.discovery_group:
                     self._discovered.append((router.pool.settings.discovery_group, monitors))
-        self._logins = RoutedLogins(
-            first, self.by_name, self._clock, listener=RouterLog(PeerLog(log)), wake_at=self._wake_at
-        )
+        listener = RouterLog(PeerLog(log), records)
+        self._logins = RoutedLogins(first, self.by_name, self._clock, listener=listener, wake_at=self._wake_at)
         for monitors in self._monitors:
             monitors.begin()
         return self._logins
@@ -103,10 +106,11 @@ class ConnectionRouters:
 
 
 class RouterLog(RouterListener):
-    """One line for each decision."""
+    """One line in the log, and one event record, for each decision."""
 
-    def __init__(self, log: PeerLog) -> None:
+    def __init__(self, log: PeerLog, records: EngineEvents) -> None:
         self._log = log
+        self._records = records
 
     def decided(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
         target = decision.target
@@ -116,6 +120,11 @@ class RouterLog(RouterListener):
             f"DMQ5513: router '{router.name}': {decision.outcome.value}{where}, because {decision.because.value} "
             f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
         )
+
+        name = decision.outcome.value if target is None else target.name
+        redirected = decision.outcome is Outcome.REDIRECT
+        cause = f"{router.name}: {name}, because {decision.because.value}"
+        self._records.connection_routed(redirected, request.login.user, request.client_id, cause)
 
     def looped(self, router: ConnectionRouter, request: LoginRequest, decision: Decision) -> None:
         target = decision.target

@@ -3,7 +3,7 @@
 What sessions and management ask of it they ask of a part. Each such call is one decision, closed as one batch.
 """
 
-from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.events import EngineEvents, events_for
 from delosmq.engine.compaction.compactor import Compactor, LivePlace, Restoration
 from delosmq.engine.compaction.live_duplicate_ids import LiveDuplicateIds
 from delosmq.engine.compaction.live_messages import LiveMessages
@@ -11,6 +11,7 @@ from delosmq.engine.compaction.live_transactions import LiveTransactions
 from delosmq.engine.consumers import EngineConsumers
 from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.delivery.expiry import Expiry, ExpiryScan
+from delosmq.engine.event_records import EventRecords
 from delosmq.engine.inspect import Inspector
 from delosmq.engine.leases.lease_group import LeaseGroups
 from delosmq.engine.leases.leases import Leases
@@ -55,6 +56,7 @@ class EngineBroker:
         client_limits: how many addresses and queues the clients of each user have made, and may make.
         expiry_scan, timers: when messages expire, and calls in a later tick. jobs: long work, a slice in each tick.
         inspector: where messages stand. It changes nothing.
+        event_records: what `delosmq.events` tells.
     """
 
     def __init__(
@@ -70,14 +72,10 @@ class EngineBroker:
         self.settings = settings
         self.clock = clock
         self._store = store
-        parts = EngineParts(
-            settings,
-            store,
-            clock=clock,
-            random=random,
-            events=events,
-            conversions=conversions if conversions is not None else Conversions({}),
-        )
+        self.event_records = EventRecords(settings.delosmq_events)
+        events = events_for([events, self.event_records]) if settings.delosmq_events else events
+        known = conversions if conversions is not None else Conversions({})
+        parts = EngineParts(settings, store, clock=clock, random=random, events=events, conversions=known)
         self._parts = parts
         self.log = parts.log
         self.bindings = parts.bindings
@@ -181,6 +179,7 @@ class EngineBroker:
         self.log.reserve_ids()
         self.log.close()
         replay.purge_dropped()
+        self.event_records.begin(parts, self.producers)
         self.resources.configure()
         self._held.begin()
         parts.bindings.limits.in_force = True

@@ -14,6 +14,12 @@ CONNECTION_MARK: Final = "__AMQ_CID"
 ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
 """How the topics begin on which the broker tells of itself."""
 
+EVENTS_ADDRESS: Final = "delosmq.events"
+"""Where the broker publishes records of what becomes of messages."""
+
+RECORDS_MARK: Final = "_DELOSMQ_RECORDS"
+"""In a message of such records: how many there are. A copy of it elsewhere has the mark, too."""
+
 RESERVED: Final = frozenset(
     (
         # The sender of a message, and which delivery this is.
@@ -26,6 +32,7 @@ RESERVED: Final = frozenset(
         "JMSXRcvTimestamp",
         "JMSXState",
         CONNECTION_MARK,
+        RECORDS_MARK,
         # Fields of the message.
         "JMSDeliveryMode",
         "JMSDeliveryTime",
@@ -49,6 +56,11 @@ RESERVED: Final = frozenset(
         "ActiveMQ.Retained",
     )
 )
+
+
+def is_the_brokers(address: str) -> bool:
+    """Whether the broker alone sends there."""
+    return address == EVENTS_ADDRESS or address.startswith(ADVISORY_PREFIX)
 
 
 def as_read(name: str) -> str:

@@ -271,6 +271,12 @@ class BrokerSettings:
     leased_max_bytes: int = at_restart(
         2048 * MIB, "DelosMQ only: size of what one lease group holds, likewise", bytes_at_least(1), unit="bytes"
     )
+    delosmq_events: int = at_restart(
+        0,
+        "DelosMQ only: records what becomes of messages on the address `delosmq.events`, so many records in a second at"
+        " most; 0 for none",
+        at_least(0),
+    )
     cluster_user: str = at_restart(
         "ACTIVEMQ.CLUSTER.ADMIN.USER", "with whom brokers log in to each other where nothing else is said", parse_text
     )

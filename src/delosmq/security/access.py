@@ -7,7 +7,7 @@ from typing import Final
 
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.names import QUEUE_MARK
-from delosmq.model.reserved_names import ADVISORY_PREFIX
+from delosmq.model.reserved_names import is_the_brokers
 from delosmq.model.settings import SecurityMatch, WildcardSyntax
 from delosmq.model.wildcard import DEFAULT_SYNTAX, SecurityTable
 from delosmq.security.certificates import CertificateUsers
@@ -201,7 +201,7 @@ class AccessControl:
             if _is_the_brokers(address, permission):
                 raise PermissionDeniedError(
                     "DMQ1002",
-                    f"only the broker sends advisories: clients may not send to {address!r}; name another destination",
+                    f"only the broker sends to {address!r}: clients may not; name another destination",
                 )
             raise _denied(login, permission, repr(address), "")
 
@@ -248,7 +248,7 @@ class AccessControl:
 
 
 def _is_the_brokers(address: str, permission: str) -> bool:
-    return permission == SEND and address.startswith(ADVISORY_PREFIX)
+    return permission == SEND and is_the_brokers(address)
 
 
 def _denied(login: Login, permission: str, what: str, where: str) -> PermissionDeniedError:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.reserved_names import EVENTS_ADDRESS
 from delosmq.model.settings import (
     AddressDefinition,
     AddressFullPolicy,
@@ -107,7 +108,11 @@ ALWAYS = ("jobs",)
 NEEDS = {"split": ("late",)}
 DIVERTS = frozenset(divert.name for place in PLACES.values() for divert in place.diverts)
 SINKS = (DEAD, EXPIRED)
+TOLD = "told"
+"""A ring of the records of `delosmq.events`, which no client looks at."""
 COLORS = ("red", "blue")
+RECORDS_PER_S = 40
+"""Some do not fit."""
 
 
 class Catalogue:
@@ -119,7 +124,9 @@ class Catalogue:
         slice: of so many messages, 0 for those of a real broker.
     """
 
-    def __init__(self, chosen: list[str], journal: JournalSettings, large_bytes: int) -> None:
+    def __init__(
+        self, chosen: list[str], journal: JournalSettings, large_bytes: int, *, recorded: bool = False
+    ) -> None:
         self.favourite = chosen[0]
         self.large_bytes = large_bytes
         self.slice = 0
@@ -131,9 +138,11 @@ class Catalogue:
         self.strict = {queue.name for place in self.places if place.strict for queue in place.queues}
         self.configured = [queue for place in self.places for queue in place.queues]
         self.sinks = [QueueSettings(name, name, ANYCAST) for name in SINKS]
+        told = (QueueSettings(TOLD, EVENTS_ADDRESS, MULTICAST, ring_size=3),) if recorded else ()
         self.settings = BrokerSettings(
             journal=journal,
-            queues=(*self.configured, *self.sinks),
+            queues=(*self.configured, *self.sinks, *told),
+            delosmq_events=RECORDS_PER_S if recorded else 0,
             addresses=tuple(AddressDefinition(place.address, frozenset({place.routing})) for place in self.places),
             address_settings=(
                 AddressMatch("#", EVERYWHERE),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.engine.transactions.xa import XaError
 from delosmq.model.errors import BrokerError, LimitError, StorageError
+from delosmq.model.reserved_names import EVENTS_ADDRESS
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.process_kills import MOST_STEPS, STEPS_OF_A_START, killed_start
@@ -184,6 +185,7 @@ class Tale:
         self.drained = 0
         self.staged = 0
         self.published = 0
+        self.told = 0
 
     def add(self, other: "Tale") -> None:
         """Sums up."""
@@ -235,7 +237,9 @@ def catalogue_of(seed: int, about: tuple[str, ...] = (), *, sliced: bool = False
     chosen = [*about] or rng.sample(CHOICE, rng.choice([2, 3, 4]))
     if sliced:
         chosen += CROWDED
-    catalogue = Catalogue(chosen, rng.choice([JOURNAL, JOURNAL, COMPACTING]), rng.choice([300, 3_000, 3_000, 12_000]))
+    recorded = Random(f"events of {seed}").random() < 0.3
+    journal, large_bytes = rng.choice([JOURNAL, JOURNAL, COMPACTING]), rng.choice([300, 3_000, 3_000, 12_000])
+    catalogue = Catalogue(chosen, journal, large_bytes, recorded=recorded)
     catalogue.slice = rng.choice([1, 1, 2]) if sliced else 0
     return catalogue
 
@@ -294,6 +298,8 @@ class Run:
                 drain.drain(self.life)
         except (AssertionError, BrokerError, KeyError) as error:
             raise Broken(error, self.told, self.indexes) from error
+        events = self.life.real.addresses.get(EVENTS_ADDRESS)
+        self.tale.told = 0 if events is None else events.routed_messages
         knowledge = self.knowledge
         self.tale.confirmed = len(knowledge.confirmed)
         self.tale.acknowledged = len(knowledge.ack_confirmed)

@@ -19,7 +19,7 @@ from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import GROUP, Client, Reader, World, body_of, number_of
 from tests.simulation.disk import SimDisk
-from tests.simulation.whole.catalogue import CROWD, Catalogue
+from tests.simulation.whole.catalogue import CROWD, TOLD, Catalogue
 from tests.simulation.whole.openwire import OpenWirePeer
 from tests.simulation.whole.oracle import Knowledge, Outcome, original
 from tests.simulation.whole.owners import Owners
@@ -384,7 +384,7 @@ class Life(World):
 
     def names(self) -> list[str]:
         """The queues that clients know of."""
-        return [name for name, queue in self.broker.queues.items() if not queue.internal]
+        return [name for name, queue in self.broker.queues.items() if not queue.internal and name != TOLD]
 
     def receivers(self, address: str, color: str) -> list[str]:
         """The queues that should get a message."""

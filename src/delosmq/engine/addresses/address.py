@@ -65,8 +65,10 @@ class Address(QueueAddress):
         state_bytes: what it takes in a state block; 0 for one that is not recorded.
     """
 
-    def __init__(self, name: str, routing_types: set[int], settings: AddressSettings) -> None:
-        super().__init__(name, settings)
+    def __init__(
+        self, name: str, routing_types: set[int], settings: AddressSettings, *, is_recorded: bool = False
+    ) -> None:
+        super().__init__(name, settings, is_recorded)
         self.routing_types = routing_types
         self.changes_expiry: bool = changes_expiry(settings)
         self.auto_created: bool = False

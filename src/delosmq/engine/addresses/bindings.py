@@ -89,7 +89,8 @@ class Bindings(Destinations):
         """
         address = self.addresses.get(name)
         if address is None:
-            address = Address(name, set(routing_types), self._table.resolve(name))
+            settings = self._table.resolve(name)
+            address = Address(name, set(routing_types), settings, is_recorded=self.is_recorded(name))
             address.auto_created = auto_created
             address.usage.created_at = self._clock.monotonic_ns()
             address.diverts = self._diverts.get(name, [])

@@ -93,14 +93,30 @@ class EngineEvents:
 
     def message_routed(self, message: Message, queues: list[str]) -> None:
         """A message is in these queues. Told only where ``advisory-for-delivery`` or ``advisory-if-no-consumers`` is
-        set for its address."""
+        set for its address, or the broker records events."""
+
+    def message_dispatched(self, queue: str, slot: Slot, holder: str, user: str) -> None:
+        """A message is in delivery. Told only where the broker records events.
+
+        Args:
+            holder, user: who got it: `Holder.called` and `Holder.user_name`.
+        """
 
     def message_unrouted(self, message: Message) -> None:
         """No queue takes a message; told where `message_routed` is."""
 
-    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot) -> None:
-        """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address. With a
-        transaction the queue may be gone, and another one may have its name: ``queue_id`` tells them apart."""
+    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot, holder: str, user: str) -> None:
+        """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address, or the
+        broker records events. With a transaction the queue may be gone, and another one may have its name:
+        ``queue_id`` tells them apart.
+
+        Args:
+            holder, user: as in `message_dispatched`.
+        """
+
+    def connection_routed(self, redirected: bool, user: str, client_id: str, cause: str) -> None:
+        """A connection router has decided on a connection, which stays or is refused unless it is ``redirected``; of
+        those that set it up, as the engine knows no connections. ``cause``: router, target and reason."""
 
     def address_full(self, message: Message) -> None:
         """A send met a full address, whatever becomes of the message."""

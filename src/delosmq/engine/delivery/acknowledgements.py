@@ -72,6 +72,8 @@ class Acknowledgements:
         queue.settle(slot, consumer)
         queue.counters.acknowledged += 1
         self._removals.remove_one(queue, slot, ACKNOWLEDGED)
+        if queue.traits.tells_acknowledged:
+            self._tell(queue, consumer, [slot])
         queue.ask_dispatch()
         return True
 
@@ -85,8 +87,14 @@ class Acknowledgements:
             queue.settle(slot, consumer)
         queue.counters.acknowledged += len(slots)
         self._removals.remove(queue, slots, ACKNOWLEDGED)
+        if queue.traits.tells_acknowledged:
+            self._tell(queue, consumer, slots)
         queue.ask_dispatch()
         return True
+
+    def _tell(self, queue: Queue, consumer: Holder, slots: list[Slot]) -> None:
+        for slot in slots:
+            self._events.message_acknowledged(queue.name, queue.id, slot, consumer.called(), consumer.user_name())
 
     def expire(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Ends the delivery of a message that its consumer found expired; False as in `acknowledge`. Without room for

@@ -36,7 +36,7 @@ class Dispatcher:
     Attributes:
         before: asked before a message leaves that may have expired, or must be recorded first.
         evictions: ends what is too much for a consumer that was found full.
-        events: told of owners.
+        events: told of owners, and of deliveries.
     """
 
     def __init__(
@@ -116,7 +116,9 @@ class Dispatcher:
             if queue.needs_rules:
                 more = self._dispatch_by_rules(queue, now_ms)
             else:
-                more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, before if queue.expiring_count else None)
+                gate = before if queue.expiring_count else None
+                events = self.events if queue.traits.recorded else None
+                more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate, events)
             if queue.ring.counts_waiting and self.evictions is not None:
                 self.evictions.cut(queue)
             if queue.lease_waits and queue.pending.count and not is_owned(queue):
@@ -175,8 +177,9 @@ class Dispatcher:
         return rules.next_for_lease(until, budget)
 
 
-def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | None) -> bool:
-    """Delivers at most ``limit`` messages of a queue without rules. True when there may be more to do.
+def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | None, events: EngineEvents | None) -> bool:
+    """Delivers at most ``limit`` messages of a queue without rules. True when there may be more to do. ``events`` are
+    told of each, if there are any.
 
     A consumer found full leaves the rotation. A message of a group gives the queue rules.
     """
@@ -211,5 +214,7 @@ def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | Non
         queue.deliver(slot, consumer)
         slot.delivered_at_ms = now_ms
         consumer.port.deliver(slot)
+        if events is not None:
+            events.message_dispatched(queue.name, slot, consumer.called(), consumer.user_name())
         done += 1
     return False

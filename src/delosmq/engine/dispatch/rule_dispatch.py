@@ -199,4 +199,6 @@ class RuleDispatch:
         if before is not None and slot.recorded and self._queue.traits.record_before_delivery:
             before.record_delivery(self._queue, slot)
         consumer.port.deliver(slot)
+        if self._queue.traits.recorded:
+            self._rules.events.message_dispatched(self._queue.name, slot, consumer.called(), consumer.user_name())
         self._done += 1

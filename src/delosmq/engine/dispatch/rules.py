@@ -29,7 +29,7 @@ class DispatchRules(QueueRules):
         selector_groups: its consumers, by what they take.
         takers: those that take what `first` found.
         readers: browsers that have not seen all, and consumers of a non-destructive queue.
-        events: told of owners.
+        events: told of owners, and of deliveries.
         groups: None while the queue has seen none, or has none.
     """
 

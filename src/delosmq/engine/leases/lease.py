@@ -126,6 +126,12 @@ class LeaseGroup(Holder):
         self.waits_for: int = MESSAGES
         self.waiters: list[LeaseWaiter] = []
 
+    def called(self) -> str:
+        return f"lease {self.name}"
+
+    def user_name(self) -> str:
+        return self.made_by
+
     @property
     def collecting(self) -> bool:
         """Whether the lease under way comes whatever happens: its reader asks again, however long that takes."""

@@ -95,6 +95,8 @@ class LeaseCollector:
                 self._store(group, slot)
             group.queue.deliver(slot, group)
             slot.delivered_at_ms = now_ms
+            if group.queue.traits.recorded:
+                self._events.message_dispatched(group.queue.name, slot, group.called(), group.user_name())
             group.draft.add(slot)
         if self._is_complete(group, max_rows, max_bytes):
             return True

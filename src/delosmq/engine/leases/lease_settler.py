@@ -23,6 +23,7 @@ class LeaseSettler:
     def __init__(
         self, log: Log, acks: Acknowledgements, removals: Removals, *, dispatcher: Dispatcher, jobs: Jobs
     ) -> None:
+        self._events = dispatcher.events
         self._log = log
         self._acks = acks
         self._removals = removals
@@ -54,6 +55,10 @@ class LeaseSettler:
             group.queue.settle(slot, group)
         group.queue.counters.acknowledged += len(held)
         self._removals.remove(group.queue, held, ACKNOWLEDGED)
+        if group.queue.traits.tells_acknowledged:
+            queue = group.queue
+            for slot in held:
+                self._events.message_acknowledged(queue.name, queue.id, slot, group.called(), group.user_name())
         self._log.close()
 
     def settle_all(self, group: LeaseGroup) -> None:

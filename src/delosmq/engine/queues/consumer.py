@@ -127,6 +127,12 @@ class Consumer(Holder):
         """Whether a message is in delivery to it, acknowledged in an open transaction or not."""
         return self.slot_of(sequence) is not None or (self.loans is not None and self.loans.holds(sequence))
 
+    def called(self) -> str:
+        return str(self.id)
+
+    def user_name(self) -> str:
+        return self.port.user_name()
+
     def has_room(self) -> bool:
         """Whether dispatch may deliver one more."""
         return self.credit.has_room() and self.port.has_room()

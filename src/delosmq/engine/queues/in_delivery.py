@@ -61,6 +61,14 @@ class Holder:
         self.giving_back: list[array[int]] = []
         self._by_sequence: dict[int, Slot] = {}
 
+    def called(self) -> str:
+        """What events call it: the id of a consumer, the name of a lease group; "" for a prepared branch."""
+        return ""
+
+    def user_name(self) -> str:
+        """The user whom it serves, "" when that is not known. Diagnostics only."""
+        return ""
+
     @property
     def held_count(self) -> int:
         """Messages in delivery to it."""

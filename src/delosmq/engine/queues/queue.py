@@ -58,15 +58,21 @@ class QueueTraits:
 
     Attributes:
         prioritized: the priority of a message decides its place (``prioritized-messages``).
-        advisory_for_consumed: what is acknowledged in it is told.
+        advisory_for_consumed: an advisory tells what is acknowledged in it.
+        recorded: what becomes of its messages is told, for `delosmq.events`.
+        tells_acknowledged: what is acknowledged in it is told, for one of these.
         record_before_delivery: each delivery is recorded before the message leaves.
         conditional: not every message that reaches its address enters it.
         needs_rules: its messages are never simply delivered in turn.
     """
 
-    def __init__(self, own: QueueSettings, in_force: ResolvedSettings, address: AddressSettings) -> None:
+    def __init__(
+        self, own: QueueSettings, in_force: ResolvedSettings, address: AddressSettings, *, recorded: bool
+    ) -> None:
         self.prioritized: bool = address.prioritized_messages and not own.name.startswith(INTERNAL_PREFIX)
         self.advisory_for_consumed: bool = address.advisory_for_consumed
+        self.recorded: bool = recorded and not own.name.startswith(INTERNAL_PREFIX)
+        self.tells_acknowledged: bool = self.recorded or self.advisory_for_consumed
         self.record_before_delivery: bool = address.persist_delivery_count_before_delivery
         self.conditional: bool = own.filter != "" or no_entry(own, in_force, is_used=False) != ""
         self.needs_rules: bool = (
@@ -236,7 +242,8 @@ class Queue:
         self.settings = settings
         self.filter = parse_selector(settings.filter) if settings.filter else None
         in_force = self.in_force = resolve(settings, self.address.settings)
-        traits = self.traits = QueueTraits(settings, in_force, self.address.settings)
+        address = self.address
+        traits = self.traits = QueueTraits(settings, in_force, address.settings, recorded=address.is_recorded)
         self.ring.resize(in_force.ring_size)
         self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY
         if in_force.last_value and self.last_values is None:

@@ -34,15 +34,18 @@ class QueueAddress:
 
     Attributes:
         settings: the address-settings in force.
-        publishes_advisories: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
+        is_recorded: what becomes of its messages is told, for `delosmq.events`.
+        tells_routed: what is sent to it is told, as that says or its settings do (``advisory-for-delivery``,
+            ``advisory-if-no-consumers``).
         account: what its messages count against its limits, each message once.
         routed_messages: since start.
     """
 
-    def __init__(self, name: str, settings: AddressSettings) -> None:
+    def __init__(self, name: str, settings: AddressSettings, is_recorded: bool = False) -> None:
         self.name = name
         self.settings = settings
-        self.publishes_advisories: bool = publishes_advisories(settings)
+        self.is_recorded = is_recorded
+        self.tells_routed: bool = is_recorded or publishes_advisories(settings)
         self.account: Account = Account()
         self.routed_messages: int = 0
         self.account.set_limits(settings.max_size_bytes, settings.max_size_messages)
@@ -50,5 +53,5 @@ class QueueAddress:
     def apply_settings(self, settings: AddressSettings) -> None:
         """Puts other settings into force; `Address.refresh` and its queues follow."""
         self.settings = settings
-        self.publishes_advisories = publishes_advisories(settings)
+        self.tells_routed = self.is_recorded or publishes_advisories(settings)
         self.account.set_limits(settings.max_size_bytes, settings.max_size_messages)

@@ -1,9 +1,8 @@
 """Removal of messages from queues: the one place where a reference ends, live and in replay."""
 
-from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import Batch, Log
-from delosmq.engine.log.records import ACKNOWLEDGED, encode_removed
+from delosmq.engine.log.records import encode_removed
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import InvariantError
@@ -13,10 +12,9 @@ from delosmq.model.message import Home
 class Removals:
     """Ends references and records it. The slots must be out of every list already."""
 
-    def __init__(self, log: Log, memory: MemoryLimits, events: EngineEvents = NO_EVENTS) -> None:
+    def __init__(self, log: Log, memory: MemoryLimits) -> None:
         self._log = log
         self._memory = memory
-        self._events = events
 
     def remove_one(self, queue: Queue, slot: Slot, reason: int) -> None:
         """Ends one reference."""
@@ -29,8 +27,6 @@ class Removals:
                 message.home = None
             self._log.batch().add_removed(queue.records.removed(slot, reason), home, last)
         self.end_reference(queue, slot)
-        if queue.traits.advisory_for_consumed and reason == ACKNOWLEDGED:
-            self._events.message_acknowledged(queue.name, queue.id, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
         """Ends many references as one record."""
@@ -45,8 +41,6 @@ class Removals:
                 _note_for_store(slot, batch)
         for slot in slots:
             self.end_reference(queue, slot)
-            if queue.traits.advisory_for_consumed and reason == ACKNOWLEDGED:
-                self._events.message_acknowledged(queue.name, queue.id, slot)
 
     def end_reference(self, queue: Queue, slot: Slot) -> None:
         """The change itself, which replay makes too: one reference less, and the memory with the last one."""

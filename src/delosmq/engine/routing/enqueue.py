@@ -125,7 +125,7 @@ class Enqueuer:
                 pushed_out = ring.pushed_out(queue.pending)
                 if pushed_out is not None:
                     self._evictions.replace(queue, pushed_out)
-        if address.publishes_advisories:
+        if address.tells_routed:
             self._events.message_routed(message, [queue.name for queue in queues])
 
     def enqueue_alone(self, message: Message, queues: list[Queue], address: QueueAddress) -> None:
@@ -160,5 +160,5 @@ class Enqueuer:
             pushed_out = queue.ring.pushed_out(queue.pending)
             if pushed_out is not None:
                 self._evictions.replace(queue, pushed_out)
-        if address.publishes_advisories:
+        if address.tells_routed:
             self._events.message_routed(message, [queue.name for queue in queues])

@@ -74,7 +74,7 @@ class EngineParts:
         self.dispatcher: Dispatcher = Dispatcher(
             self.bindings.ready_queues, clock, self.timers, conversions, jobs=self.jobs, events=events
         )
-        self.removals: Removals = Removals(self.log, self.memory, events)
+        self.removals: Removals = Removals(self.log, self.memory)
         self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
         self.expiry_times: ExpiryTimes = ExpiryTimes(clock, self.timers)

@@ -129,7 +129,7 @@ class EngineProducers:
         if routed:
             return routed
         address.unrouted_messages += 1
-        if address.publishes_advisories:
+        if address.tells_routed:
             self._events.message_unrouted(message)
         routed = self._dead_letters.route_unrouted(address.settings, message)
         if routed:

@@ -179,7 +179,15 @@ class CommitSteps:
         for queue_id, slots in by_queue.items():
             queue = queues[queue_id]
             self._removals.remove(queue, slots, ACKNOWLEDGED)
+            if queue.traits.tells_acknowledged:
+                self._tell_acknowledged(promised, queue)
             queue.ask_dispatch()
+
+    def _tell_acknowledged(self, promised: list[Promised], queue: Queue) -> None:
+        for item in promised:
+            if item.queue is queue:
+                holder = item.consumer
+                self._events.message_acknowledged(queue.name, queue.id, item.slot, holder.called(), holder.user_name())
 
     # -- a large one: before the moment --------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class OpenWireEvents(EngineEvents):
         if self.registry is not None and dead_letter_address:
             self.registry.advisories.messages.dead_lettered(queue, slot)
 
-    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot) -> None:
+    def message_acknowledged(self, queue: str, queue_id: int, slot: Slot, holder: str, user: str) -> None:
         if self.registry is not None:
             self.registry.advisories.messages.acknowledged(queue_id, slot)
 

@@ -77,7 +77,7 @@ class MessageAdvisories:
         deleted before the transaction that acknowledged it was committed."""
         bindings = self._broker.bindings
         queue = bindings.by_id.get(queue_id) or bindings.deleted.get(queue_id)
-        if queue is None or queue.temporary:
+        if queue is None or queue.temporary or not queue.traits.advisory_for_consumed:
             return
         destination = self._place_of(queue, slot.message)
         self._note(topics.of_all_kinds("MessageConsumed", destination), slot.message, destination, named=True)
