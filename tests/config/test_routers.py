@@ -203,6 +203,17 @@ def test_what_makes_no_sense_together_is_pointed_out(load: Load, core: str, code
     assert said in notice
 
 
+@pytest.mark.parametrize(
+    ("wait_ms", "options", "warned"),
+    [(9_999, "", False), (10_000, "", True), (10_000, ";handshake-timeout=11", False), (0, "", False)],
+)
+def test_a_wait_beyond_the_time_for_a_login_is_pointed_out(
+    load: Load, wait_ms: int, options: str, warned: bool
+) -> None:
+    core = pooled(f"<quorum-timeout>{wait_ms}</quorum-timeout>") + ACCEPTOR.format(f"r{options}")
+    assert any("quorum-timeout" in one for one in notices(load(core), "DMQ4165")) is warned
+
+
 def test_a_connector_that_is_no_target_stops_no_start(load: Load) -> None:
     loaded = load('<connectors><connector name="v">vm://0</connector></connectors>')
     (notice,) = notices(loaded, "DMQ4163")

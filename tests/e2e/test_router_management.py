@@ -14,6 +14,7 @@ import pytest
 
 from delosmq.cli.app import run_app
 from delosmq.client import connect
+from delosmq.model.ids import MonotonicNs
 from tests.e2e.support import ADMIN, GUEST, HOST, PATIENCE_S, RunningBroker, User
 from tests.e2e.test_router_pools import HASH, ROUND, ask, place, ready, routed, targets
 
@@ -139,6 +140,28 @@ def asked(router: RunningBroker, operation: str, *arguments: object) -> tuple[bo
         )
     text = getattr(reply, "text", "")
     return bool(reply.properties["_AMQ_OperationSucceeded"]), json.loads(text)[0] if text else None
+
+
+def test_a_key_that_is_too_long_is_none_and_is_not_kept(tmp_path: Path) -> None:
+    with (
+        targets(1) as (target,),
+        routed(
+            tmp_path, [target.port], "<local-target-filter>FOO_manager</local-target-filter>" + HASH + "<cache/>"
+        ) as router,
+    ):
+        ready(router, 1)
+        assert router.composed is not None
+        cache = router.composed.connection_routers.by_name["r"].cache
+        assert cache is not None
+        for key, kept in (("k" * 1_025, "NULL"), ("k" * 200_000, "NULL"), ("k" * 1_024, "k" * 1_024)):
+            assert asked(router, "getTargetAsJSON", key)[0]
+            assert cache.peek(key, MonotonicNs(0)) == (None if kept == "NULL" else target_id(target))
+            assert cache.peek(kept, MonotonicNs(0)) == target_id(target)
+
+
+def target_id(target: RunningBroker) -> str:
+    assert target.composed is not None
+    return target.composed.node_id()
 
 
 def test_management_messages_have_artemis_s_operations(pair: tuple[RunningBroker, RunningBroker]) -> None:

@@ -4,6 +4,7 @@
 
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -11,7 +12,7 @@ from delosmq.composition.activation_watch import ActivationWatch
 from delosmq.model.errors import BrokerError, SupersededError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
-from delosmq.storage.activation import Activation, Attempt, PairState, Role, Verified
+from delosmq.storage.activation import Activation, Attempt, LeaseClock, PairState, Role, Verified
 from delosmq.storage.memory import MemoryStore
 
 
@@ -95,9 +96,22 @@ async def test_a_broker_that_is_superseded_is_told_so_and_its_lease_does_not_hol
     await seen.watch.stop()
 
 
+def test_the_clock_of_a_lease_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = {7: 1_000, time.CLOCK_MONOTONIC: 400}
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "clock_gettime_ns", readings.__getitem__)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 400)
+    assert LeaseClock().monotonic_ns() == 1_000
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    assert LeaseClock().monotonic_ns() == 400
+
+
 async def test_what_is_not_known_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen(OSError("no server"), Verified(MonotonicNs(2_000)))
     seen.watch.start()
     await seen.verified.wait()
-    assert "DMQ6030: whether this broker is still the active one can't be known: no server" in caplog.text
+    assert (
+        "DMQ6030: whether this broker is still the active one can't be known: no server; nothing leaves it"
+        in caplog.text
+    )
     await seen.watch.stop()

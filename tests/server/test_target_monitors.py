@@ -55,6 +55,48 @@ def test_a_flood_of_announcements_that_move_makes_one_tls_context(monkeypatch: p
     assert len(made) == 1
 
 
+def test_two_targets_with_one_node_id_are_pointed_out(caplog: pytest.LogCaptureFixture) -> None:
+    class Stomp(asyncio.Protocol):
+        """Answers as a broker does."""
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            self.transport = transport
+
+        def data_received(self, data: bytes) -> None:
+            head = b"subscription:0\nmessage-id:1\ndestination:d\n_AMQ_OperationSucceeded:true"
+            for frame in data.split(b"\0"):
+                match frame.strip()[:4]:
+                    case b"CONN":
+                        self.transport.write(b"CONNECTED\nversion:1.2\n\n\0")
+                    case b"SUBS":
+                        self.transport.write(b"RECEIPT\nreceipt-id:0\n\n\0")
+                    case b"SEND":
+                        answer = b'["one"]' if b"NodeID" in frame else b"[true]"
+                        self.transport.write(b"MESSAGE\n" + head + b"\n\n" + answer + b"\0")
+
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+        servers = [await loop.create_server(Stomp, LOOPBACK, 0) for _ in range(2)]
+        connectors = [
+            ConnectorSettings(f"c{number}", LOOPBACK, server.sockets[0].getsockname()[1])
+            for number, server in enumerate(servers)
+        ]
+        pool = TargetPool(TargetPoolSettings(tuple(connectors)))
+        watches = monitors(pool)
+        watches.begin()
+        await until(lambda: "DMQ5519" in caplog.text)
+        await until(lambda: all(one.ready for one in pool.targets))
+        assert len(pool.ready_targets()) == 1
+        await watches.close()
+        for server in servers:
+            server.close()
+
+    with caplog.at_level(logging.INFO, LOGGER.name):
+        asyncio.run(test())
+    assert [record.getMessage()[:8] for record in caplog.records] == ["DMQ5515:", "DMQ5515:", "DMQ5519:"]
+
+
 @pytest.mark.parametrize("host", ["a..b", "a" * 300, "\ud800"])
 def test_a_host_that_can_be_none_is_no_target_that_is_ready_and_is_asked_again(
     host: str, caplog: pytest.LogCaptureFixture

@@ -68,8 +68,8 @@ class ActivationWatch:
                 if trouble != str(error):
                     trouble = str(error)
                     self._logger.warning(
-                        f"DMQ6030: whether this broker is still the active one can't be known: {trouble}; nothing "
-                        "leaves it until that is known again: check the disk or network of the shared store"
+                        f"DMQ6030: whether this broker is still the active one can't be known: {trouble}; "
+                        f"{self._activation.in_doubt}"
                     )
             except BrokerError as error:
                 self._on_superseded(error)

@@ -50,7 +50,7 @@ from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.host import SessionServices
 from delosmq.sessions.login import ADMIT_ALL, LoginPort
 from delosmq.sessions.outbox import Gate
-from delosmq.storage.activation import Activation, Role
+from delosmq.storage.activation import Activation, LeaseClock, Role
 from delosmq.storage.port import ServedStore
 from delosmq.version import __version__
 
@@ -287,7 +287,7 @@ class ComposedBroker(Host, LocalBroker):
             return
         watch = ActivationWatch(
             self._activation,
-            self.clock,
+            LeaseClock(),
             self.logger,
             on_verified=self.ticker.resume,
             on_superseded=self.ticker.fatal,

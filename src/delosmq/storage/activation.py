@@ -9,13 +9,14 @@ a store tells what a broker writes that was active once and does not know yet th
 """
 
 import errno
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from delosmq.model.errors import SupersededError
-from delosmq.model.ids import MonotonicNs
+from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
 
 SUPERSEDED: Final = "DMQ3050"
@@ -95,11 +96,23 @@ class Fence(ABC):
         """Returns when it is. Raises OSError: it is not (`SUPERSEDED_ERRNO`), or that can't be known."""
 
 
+class LeaseClock(Clock):
+    """Goes on while the machine sleeps, as the time of other brokers does. Where there is no such clock it is the
+    monotonic one, which stands still."""
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000)
+
+    def monotonic_ns(self) -> MonotonicNs:
+        which = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
+        return MonotonicNs(time.monotonic_ns() if which is None else time.clock_gettime_ns(which))
+
+
 class ActiveLease:
     """For how long a broker that shares its store is the active one.
 
     Attributes:
-        until: on the clock of this process.
+        until: on the clock that it was given.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -116,6 +129,8 @@ class Activation(ABC):
     makes them outside its loop, one at a time."""
 
     role: Role
+    in_doubt: str = "nothing leaves it until that is known again: check the disk or network of the shared store"
+    """What follows for a broker that can't verify that it is the active one, and what its operator does."""
 
     @abstractmethod
     def attempt(self) -> Attempt:

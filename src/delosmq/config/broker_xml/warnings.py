@@ -87,6 +87,24 @@ def warnings_about(settings: BrokerSettings) -> Iterator[Notice]:
     yield from _evictions(settings, table)
     yield from _without_queues(settings, table)
     yield from _diverted_nowhere(settings)
+    yield from _waits_in_vain(settings)
+
+
+def _waits_in_vain(settings: BrokerSettings) -> Iterator[Notice]:
+    """Connections whose login is over before the quorum is that they wait for."""
+    routers = {router.name: router for router in settings.connection_routers}
+    for acceptor in settings.acceptors:
+        router = routers.get(acceptor.router)
+        if router is None or router.pool is None:
+            continue
+        wait_ms, most_ms = router.pool.quorum_timeout_ms, acceptor.handshake_timeout_s * 1_000
+        if wait_ms >= most_ms:
+            yield Notice(
+                "DMQ4165",
+                f"connection-router {router.name!r} has connections wait for {wait_ms} ms (quorum-timeout); acceptor "
+                f"{acceptor.name!r} closes them after {most_ms} ms (handshake-timeout), so they are never told to "
+                "try later; lower the one or raise the other",
+            )
 
 
 def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> Iterator[Notice]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from delosmq.engine.api import EngineBroker
 from delosmq.model.declared.java_regex import JavaRegex
+from delosmq.model.declared.router import NULL_KEY
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.ids import MonotonicNs
 from delosmq.routers.decision import Because, ConnectionRouter, Decision, Outcome, WaitUntil
+from delosmq.routers.key import MOST_LETTERS
 from delosmq.routers.target import RouterTarget
 from delosmq.security.access import MANAGE, AccessControl, Login
 
@@ -120,6 +122,7 @@ class RouterControl:
         """Decides on a key as on a connection with it, and remembers that likewise, but does not wait for a quorum and
         does not ask key-filter."""
         router = self.find(login, name)
+        key = _bounded(key)
         now = self._clock.monotonic_ns()
         timeout_ns = 0 if router.pool is None else router.pool.settings.quorum_timeout_ms * 1_000_000
         found = router.target_of(key, now, MonotonicNs(now - timeout_ns))
@@ -130,7 +133,7 @@ class RouterControl:
     def explain(self, login: Login, name: str, key: str) -> RouteStatus:
         """What `target` would decide; changes nothing."""
         router = self.find(login, name)
-        return _route(router, router.explain(key, self._clock.monotonic_ns()))
+        return _route(router, router.explain(_bounded(key), self._clock.monotonic_ns()))
 
     def change(
         self, login: Login, name: str, *, key_filter: str | None = None, local_target_filter: str | None = None
@@ -147,6 +150,11 @@ class RouterControl:
         if local_target_filter is not None:
             router.local_target_filter = compiled[1]
         return _status(router)
+
+
+def _bounded(key: str) -> str:
+    """As from a connection: one that is too long is none."""
+    return key if len(key) <= MOST_LETTERS else NULL_KEY
 
 
 def _compiled(text: str) -> JavaRegex:

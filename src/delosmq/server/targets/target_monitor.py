@@ -138,10 +138,21 @@ class TargetMonitors:
             self._log.info(
                 f"DMQ5515: router '{self._router}': target {target.name} is ready, node id {target.node_id[:36]}"
             )
+            self._tell_of_twins(target)
         else:
             self._log.warning(
                 f"DMQ5516: router '{self._router}': target {target.name} is not ready: "
                 f"{one_line(target.trouble, _MOST_LETTERS)}; it is asked again every {self._period_s:g} s"
+            )
+
+    def _tell_of_twins(self, target: RouterTarget) -> None:
+        """Of two connectors to one broker the first counts; two brokers with one node id look the same from here."""
+        twins = [one for one in self._pool.targets if one.ready and one.node_id == target.node_id and one is not target]
+        if twins:
+            self._log.warning(
+                f"DMQ5519: router '{self._router}': targets {twins[0].name} and {target.name} have one node id, "
+                f"{target.node_id[:36]}, and count as one: if they are two brokers, one was copied from the other; "
+                "let it make a journal of its own"
             )
 
 

@@ -44,6 +44,10 @@ class PostgresActivation(Activation):
         takeover: this broker's; None before.
     """
 
+    in_doubt = (
+        "what it confirms goes by the lease in its tables, and waits while that can't be renewed: check the database"
+    )
+
     def __init__(
         self,
         settings: DatabaseStoreSettings,

@@ -16,6 +16,7 @@ from typing import Final
 
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.settings import DatabaseStoreSettings
+from delosmq.storage.activation import LeaseClock
 from delosmq.storage.postgres.commit_group import CommitGroup
 from delosmq.storage.postgres.connection import (
     DatabaseConnection,
@@ -42,6 +43,7 @@ from delosmq.storage.postgres.tables import Tables
 from delosmq.storage.postgres.takeover import Takeover, holder_name, take_over
 
 PAUSE_S: Final = 0.1
+_CLOCK: Final = LeaseClock()
 """Between attempts while the database is away; while its disk is full, ten times as much."""
 LOOK_EVERY_S: Final = 0.1
 """How often one who waits for the lease asks for it."""
@@ -158,7 +160,7 @@ class CommitThread:
     def may_leave(self) -> bool:
         """Whether what needs no commit may leave the broker."""
         lease = self._lease
-        return lease is not None and lease.may_leave(time.monotonic_ns())
+        return lease is not None and lease.may_leave(_CLOCK.monotonic_ns())
 
     def close(self, timeout_s: float) -> None:
         """Gives the lease up, so that the next broker need not wait for its end, and ends the thread."""
@@ -229,7 +231,7 @@ class CommitThread:
 
     def _work(self) -> None:
         while True:
-            wait_s = 0.0 if self._garbage else max(0.0, (self._renew_at_ns - time.monotonic_ns()) / 1e9)
+            wait_s = 0.0 if self._garbage else max(0.0, (self._renew_at_ns - _CLOCK.monotonic_ns()) / 1e9)
             try:
                 group = self._jobs.get(timeout=wait_s) if wait_s else self._jobs.get_nowait()
             except Empty:
@@ -251,7 +253,7 @@ class CommitThread:
         lease = self._held()
         lease.send(group.last_batch)
         while True:
-            asked = time.monotonic_ns()
+            asked = _CLOCK.monotonic_ns()
             pause_s = 0.0
             try:
                 if whole(self._send(group)[0][0]):
@@ -312,7 +314,7 @@ class CommitThread:
         """
         lease = self._held()
         while True:
-            asked = time.monotonic_ns()
+            asked = _CLOCK.monotonic_ns()
             try:
                 rows = self._connected().run(self._tables.look)
             except DatabaseError as error:
@@ -329,7 +331,7 @@ class CommitThread:
 
     def _renew_if_due(self) -> bool:
         """Whether it was, and the database has done it."""
-        asked = time.monotonic_ns()
+        asked = _CLOCK.monotonic_ns()
         if asked < self._renew_at_ns:
             return False
         lease = self._held()
@@ -344,7 +346,7 @@ class CommitThread:
         if not rows:
             lease.end()
             raise fenced(self._settings)
-        lapsed = not lease.may_leave(time.monotonic_ns())
+        lapsed = not lease.may_leave(_CLOCK.monotonic_ns())
         lease.renewed(asked)
         self._renew_at_ns = asked + self._renew_ns
         if lapsed:

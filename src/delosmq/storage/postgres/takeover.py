@@ -2,10 +2,10 @@
 
 import os
 import platform
-import time
 from dataclasses import dataclass
 
 from delosmq.model.settings import DatabaseStoreSettings
+from delosmq.storage.activation import LeaseClock
 from delosmq.storage.postgres.connection import DatabaseConnection, whole
 from delosmq.storage.postgres.epoch_lease import EpochLease
 from delosmq.storage.postgres.tables import Tables
@@ -45,7 +45,7 @@ def take_over(
     Raises:
         DatabaseError: it is not known whether it was.
     """
-    asked = time.monotonic_ns()
+    asked = LeaseClock().monotonic_ns()
     epoch, state = (None, None) if expected is None else expected
     rows = connection.run(tables.take_over, settings.lock_expiration_ms / 1000, holder_name(), record, epoch, state)
     if not rows:
