@@ -1,6 +1,8 @@
 """The brokers that the Spark tests run on: the fake one, and the real one behind the same few methods."""
 
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import cycle
 from typing import Protocol
 
 import delosmq
@@ -20,8 +22,10 @@ class BrokerUnderTest(Protocol):
     def make_queue(self, name: str, address: str | None = None, routing_type: str = "ANYCAST") -> None:
         """A durable queue."""
 
-    def publish(self, name: str, bodies: list[bytes], address: str | None = None) -> None:
-        """Messages into the queue; returns when they are confirmed."""
+    def publish(
+        self, name: str, bodies: list[bytes], address: str | None = None, headers: Sequence[Mapping[str, str]] = ({},)
+    ) -> None:
+        """Messages into the queue, with `headers` in turn; returns when they are confirmed."""
 
     def stop(self) -> None:
         """End it."""
@@ -46,7 +50,9 @@ class StompBroker:
         answer = httpx.post(f"{self.servers}/api/v1/queues", json=body, auth=(self.user, self.password))
         assert answer.status_code in (201, 409), answer.text
 
-    def publish(self, name: str, bodies: list[bytes], address: str | None = None) -> None:
+    def publish(
+        self, name: str, bodies: list[bytes], address: str | None = None, headers: Sequence[Mapping[str, str]] = ({},)
+    ) -> None:
         import stomp
         from stomp.listener import WaitingListener
 
@@ -55,11 +61,11 @@ class StompBroker:
         confirmed = WaitingListener("last")
         connection.set_listener("confirmed", confirmed)
         connection.connect(self.user, self.password, wait=True)
-        for at, body in enumerate(bodies, 1):
-            headers = {"persistent": "true", "destination-type": "ANYCAST", "number": str(at)}
+        for at, (body, given) in enumerate(zip(bodies, cycle(headers), strict=False), 1):
+            sent = {"persistent": "true", "destination-type": "ANYCAST", "number": str(at), **given}
             if at == len(bodies):
-                headers["receipt"] = "last"
-            connection.send(address or name, body, headers=headers)
+                sent["receipt"] = "last"
+            connection.send(address or name, body, headers=sent)
         confirmed.wait_on_receipt()
         connection.disconnect()
 

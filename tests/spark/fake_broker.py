@@ -9,16 +9,20 @@ import json
 import threading
 import time
 import uuid
+import zlib
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
 
+from delosmq.model.properties import Properties
+from delosmq.selectors.selector import parse_selector
 from delosmq.spark.schema import COLUMNS, arrow_schema
 
 USER, PASSWORD = "spark", "s3cret-of-tests"
@@ -26,6 +30,18 @@ BUSY_S = 10.0
 SLICE_ROWS = 500
 MAX_ROWS, MAX_BYTES, MAX_WAIT_MS = 1_000_000, 1 << 30, 30_000
 """What the real one takes at most (delosmq.manage.http.requests)."""
+COLUMN_OF = {
+    "JMSPriority": "priority",
+    "priority": "priority",
+    "JMSType": "type",
+    "type": "type",
+    "JMSXGroupID": "group_id",
+    "JMSCorrelationID": "correlation_id",
+    "correlation-id": "correlation_id",
+}
+"""What selectors and headers of STOMP call the columns."""
+FEATURES = ("start", "selector", "touch", "parts", "large-bodies", "filtered-browse")
+ROWS_FIELDS = {"headers", "columns"}
 START = datetime(2026, 3, 1, 23, 50, tzinfo=UTC)
 
 
@@ -36,6 +52,7 @@ class Problem(Exception):
     status: int
     condition: str
     detail: str
+    unknown: str = ""
 
 
 @dataclass
@@ -59,6 +76,8 @@ class FakeGroup:
     epoch: int
     run: str
     heard_at: float
+    selector: str = ""
+    from_sequence: int = 0
     acked: int = 0
     newest: int = 0
     leases: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
@@ -75,7 +94,9 @@ class FakeBroker:
         self.busy_s = BUSY_S
         self.limits = {"max_rows": MAX_ROWS, "max_bytes": MAX_BYTES}
         self.clock: Callable[[], float] = time.monotonic
+        self.version = 2
         self.fetches: list[str] = []
+        self.touches = 0
         self.cut_after_bytes: int | None = None
         self.changed = threading.Condition()
         self._port = 0
@@ -106,19 +127,25 @@ class FakeBroker:
         with self.changed:
             self.queues.setdefault(name, FakeQueue(name, address or name))
 
-    def publish(self, name: str, bodies: list[bytes], address: str | None = None) -> None:
+    def publish(
+        self, name: str, bodies: list[bytes], address: str | None = None, headers: Sequence[Mapping[str, str]] = ({},)
+    ) -> None:
         self.make_queue(name, address)
         with self.changed:
             queue = self.queues[name]
-            for body in bodies:
+            for body, given in zip(bodies, cycle(headers), strict=False):
                 self.sequence += 1
-                queue.ready.append(_message(self.sequence, queue, body))
+                columns: dict[str, Any] = {COLUMN_OF[header]: value for header, value in given.items()}
+                if "priority" in columns:
+                    columns["priority"] = int(columns["priority"])
+                queue.ready.append(_message(self.sequence, queue, body) | columns)
                 queue.newest = self.sequence
             self.changed.notify_all()
 
     # -- the calls ---------------------------------------------------------------------------------------------------
 
     def open(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._check_fields(body, {"queue", "topic", "run", "incarnation"}, {"selector", "start"})
         queue = self._destination(body)
         group = self.groups.get(name)
         wanted = body["incarnation"]
@@ -126,7 +153,13 @@ class FakeBroker:
             if wanted is not None:
                 raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
             group = FakeGroup(name, queue, uuid.uuid4().hex, 0, body["run"], self.clock())
+            group.selector = body.get("selector", "")
+            group.from_sequence = _first_sequence(queue, body.get("start", "earliest"))
             self.groups[name] = group
+        elif group.queue is not queue:
+            raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} reads another queue than {queue.name!r}")
+        elif group.selector != body.get("selector", ""):
+            raise Problem(409, "CONFLICT", f"group {name!r} has another selector")
         elif wanted is None:
             if group.acked:
                 raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} belongs to another checkpoint")
@@ -144,7 +177,16 @@ class FakeBroker:
             "acked": group.acked,
             "lease": group.newest,
             "limits": self.limits,
-        }
+        } | ({"version": self.version, "features": list(FEATURES)} if self.version > 1 else {})
+
+    def touch(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        if self.version == 1:
+            raise Problem(404, "NOT_FOUND", "no such path")
+        self._fence(self.groups[name] if name in self.groups else self._group(name), body)
+        self._group(name)
+        self.touches += 1
+        self.changed.notify_all()
+        return {}
 
     def lease(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         most = {"max_rows": self.limits["max_rows"], "max_bytes": self.limits["max_bytes"], "wait_ms": MAX_WAIT_MS}
@@ -209,16 +251,38 @@ class FakeBroker:
 
     def lease_rows(self, name: str, number: int, query: dict[str, str]) -> bytes:
         self.fetches.append(f"{name}/{number}?{query['lo']}-{query['hi']}")
+        self._check_fields(query, ROWS_FIELDS | {"lo", "hi"}, {"part", "of", "max_body_bytes", "large"})
         group = self._group(name)
         if number not in group.leases:
             raise Problem(404, "LEASE_LOST", f"lease {number} of group {name!r} is gone")
-        return _arrow(group.leases[number][int(query["lo"]) : int(query["hi"])], query)
+        rows = group.leases[number][int(query["lo"]) : int(query["hi"])]
+        part, of = int(query.get("part", 0)), int(query.get("of", 1))
+        rows = [row for row in rows if zlib.crc32(str(row["group_id"] or row["sequence"]).encode()) % of == part]
+        return _arrow([self._bounded(row, query) for row in rows], query)
+
+    @staticmethod
+    def _bounded(row: dict[str, Any], query: dict[str, str]) -> dict[str, Any]:
+        limit = int(query.get("max_body_bytes", 1 << 40))
+        if len(row["body"]) <= limit:
+            return row
+        if query["large"] == "refuse":
+            detail = f"message {row['message_id']} has a body of {len(row['body'])} bytes, above the {limit} allowed"
+            raise Problem(409, "BODY_TOO_LARGE", detail)
+        return {**row, "body": b"", "body_kind": "reference"}
 
     def queue_rows(self, name: str, query: dict[str, str]) -> bytes:
         self.fetches.append(f"{name}?{query['after']}-{query['until']}")
+        self._check_fields(query, ROWS_FIELDS | {"after", "until", "max_rows"}, {"selector", "since_ms", "before_ms"})
         queue = self._queue(name)
         rows = sorted(queue.ready + queue.leased, key=lambda row: row["sequence"])
-        chosen = [row for row in rows if int(query["after"]) < row["sequence"] <= int(query["until"])]
+        since, before = int(query.get("since_ms", 0)), int(query.get("before_ms", 1 << 62))
+        chosen = [
+            row
+            for row in rows
+            if int(query["after"]) < row["sequence"] <= int(query["until"])
+            and since <= _time_ms(row) < before
+            and _passes(row, query.get("selector", ""))
+        ]
         return _arrow(chosen[: int(query["max_rows"])], query)
 
     def queue_stat(self, name: str) -> dict[str, Any]:
@@ -232,6 +296,13 @@ class FakeBroker:
             "oldest_sequence": min(held, default=0),
             "newest_sequence": queue.newest,
         }
+
+    def _check_fields(self, given: dict[str, Any], known: set[str], newer: set[str]) -> None:
+        if self.version > 1:
+            known = known | newer
+        for name in given:
+            if name not in known:
+                raise Problem(400, "INVALID", f"'{name}' is unknown; leave it out", unknown=name)
 
     def _destination(self, body: dict[str, Any]) -> FakeQueue:
         if "topic" in body:
@@ -264,13 +335,17 @@ class FakeBroker:
     def _take(self, group: FakeGroup, body: dict[str, Any]) -> list[dict[str, Any]]:
         taken: list[dict[str, Any]] = []
         size = 0
-        queue = group.queue
-        while queue.ready and len(taken) < body["max_rows"]:
-            row = queue.ready[0]
-            size += len(row["body"])
-            if (taken and size > body["max_bytes"]) or (body["until"] is not None and row["sequence"] > body["until"]):
+        queue, until = group.queue, body["until"]
+        for row in list(queue.ready):
+            if len(taken) == body["max_rows"] or (until is not None and row["sequence"] > until):
                 break
-            taken.append(queue.ready.pop(0))
+            if row["sequence"] < group.from_sequence or not _passes(row, group.selector):
+                continue
+            size += len(row["body"])
+            if taken and size > body["max_bytes"]:
+                break
+            taken.append(row)
+            queue.ready.remove(row)
         queue.leased += taken
         return taken
 
@@ -319,7 +394,14 @@ class _Handler(BaseHTTPRequestHandler):
             with self.fake.changed:
                 answer = self._route(json.loads(body) if body else {})
         except Problem as problem:
-            document = {"title": "no", "detail": problem.detail, "condition": problem.condition, "code": "DMQ6000"}
+            document: dict[str, Any] = {
+                "title": "no",
+                "detail": problem.detail,
+                "condition": problem.condition,
+                "code": "DMQ6000",
+            }
+            if problem.unknown:
+                document["faults"] = [{"field": problem.unknown, "message": "is unknown; leave it out"}]
             self._send(problem.status, "application/problem+json", json.dumps(document).encode())
             return
         if isinstance(answer, bytes):
@@ -342,6 +424,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self.fake.lease(group, body)
             case "POST", ["api", "v1", "leases", group, "ack"]:
                 return self.fake.ack(group, body)
+            case "POST", ["api", "v1", "leases", group, "touch"]:
+                return self.fake.touch(group, body)
             case "POST", ["api", "v1", "leases", group, "release"]:
                 return self.fake.release(group)
             case "GET", ["api", "v1", "leases", group, "stat"]:
@@ -398,6 +482,34 @@ def _message(sequence: int, queue: FakeQueue, body: bytes) -> dict[str, Any]:
         "properties": [("number", str(sequence))],
         "body_kind": "text",
     }
+
+
+def _time_ms(row: dict[str, Any]) -> int:
+    return int(row["timestamp"].timestamp() * 1000)
+
+
+def _first_sequence(queue: FakeQueue, start: Any) -> int:
+    if start == "earliest":
+        return 0
+    if start == "latest":
+        return queue.newest + 1
+    if "sequence" in start:
+        return int(start["sequence"])
+    return min((row["sequence"] for row in queue.ready if _time_ms(row) >= start["time_ms"]), default=queue.newest + 1)
+
+
+class _Columns(Properties):
+    """A row as selectors see it; by its columns, and by the property number."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.row = row
+
+    def value(self, name: str) -> Any:
+        return self.row["sequence"] if name == "number" else self.row[COLUMN_OF[name]]
+
+
+def _passes(row: dict[str, Any], selector: str) -> bool:
+    return not selector or parse_selector(selector).matches(_Columns(row))
 
 
 def _described(number: int, rows: list[dict[str, Any]]) -> dict[str, Any]:

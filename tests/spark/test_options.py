@@ -7,6 +7,7 @@ import pytest
 
 from delosmq.spark.errors import OptionError
 from delosmq.spark.options import HttpEndpoint, SourceDestination, check_batch, check_streaming, parse_options
+from delosmq.spark.positions import ReadPosition
 from delosmq.spark.schema import COLUMNS
 
 LEAST = {"servers": "localhost:8161", "subscribe": "orders"}
@@ -50,10 +51,15 @@ def test_subscribe_names_a_queue_or_a_topic(text: str, kind: str, name: str):
         ({"servers": "ftp://h"}, "is not host:port"),
         ({"servers": "h:99999"}, "wrong port"),
         ({"subscribe": ""}, "subscribe is missing"),
-        ({"subscribe": "topic:"}, "subscribe is missing"),
-        ({"selector": "a = 1"}, "selector is not supported yet"),
-        ({"partitionBy": "group"}, "partitionBy is not supported yet"),
-        ({"pushdown": "true"}, "pushdown is not supported yet"),
+        ({"subscribe": "topic:"}, "has no name behind the colon"),
+        ({"partitionBy": "queue"}, "should be range or group"),
+        ({"pushdown": "yes"}, "should be true or false"),
+        ({"largeBodies": "reference"}, "largeBodies needs maxBodyBytes"),
+        ({"largeBodies": "skip", "maxBodyBytes": "9"}, "should be fail or reference"),
+        ({"maxBodyBytes": "0"}, "from 1 to"),
+        ({"servers": " ; "}, "servers is missing"),
+        ({"servers": "a;a:8161"}, "names an address twice"),
+        ({"subscribe": "a,b,a"}, "twice"),
         ({"maxOffsetsPerTrigger": "0"}, "from 1 to"),
         ({"maxBytesPerTrigger": "many"}, "from 1 to"),
         ({"minPartitions": "-1"}, "from 1 to"),
@@ -62,14 +68,15 @@ def test_subscribe_names_a_queue_or_a_topic(text: str, kind: str, name: str):
         ({"columns": "body,qeue"}, "did you mean queue?"),
         ({"columns": "body,body"}, "names a column twice"),
         ({"columns": " , "}, "is empty"),
-        ({"startingOffsets": "latest"}, "can't be latest: a stream takes earliest only, which is the default"),
-        ({"startingOffsets": '{"orders":{"0":23}}'}, "to begin with new messages, purge the queue first"),
-        ({"endingOffsets": "earliest"}, "can't be earliest: a batch read takes latest or"),
-        ({"startingOffsets": '{"sequence": -1}'}, 'a batch read takes earliest or {"sequence": n}'),
-        ({"startingOffsets": '{"sequence": true}'}, "a batch read takes earliest or"),
-        ({"endingOffsets": "17"}, "a batch read takes latest or"),
+        ({"startingOffsets": '{"orders":{"0":23}}'}, 'earliest, latest, {"sequence": n}, {"time_ms": n}'),
+        ({"startingOffsets": '{"sequence": -1}'}, "should be earliest, latest"),
+        ({"startingOffsets": '{"sequence": true}'}, "should be earliest, latest"),
+        ({"startingOffsets": '{"time": "2026-11-01T00:00:00"}'}, "no date and time with a zone"),
+        ({"startingOffsets": '{"time": "noon"}'}, "no date and time with a zone"),
+        ({"endingOffsets": "17"}, "should be earliest, latest"),
+        ({"startingTimestamp": "1"}, 'startingOffsets takes {"time_ms": n}'),
         ({"kafka.bootstrap.servers": "h:9092"}, "of Spark's Kafka source is none here: servers names"),
-        ({"subscribePattern": "a.*"}, "subscribe takes one queue, or topic:NAME"),
+        ({"subscribePattern": "a.*"}, "subscribe takes queues by name, and topic:NAME"),
         ({"password": "a", "passwordFile": "/x"}, "not both"),
         ({"passwordFile": "/does/not/exist"}, "passwordFile, '/does/not/exist', can't be read: No such file"),
         ({"tls.caFile": "/x"}, "no effect on http servers"),
@@ -100,9 +107,41 @@ def test_columns_keep_the_order_asked_for_and_headers_join_them():
     assert parse_options({**LEAST, "columns": "properties"}).include_headers
 
 
-def test_offsets_are_words_or_sequences():
-    options = parse_options({**LEAST, "startingOffsets": '{"sequence": 5}', "endingOffsets": "LATEST"})
-    assert (options.starting, options.ending) == (5, "latest")
+@pytest.mark.parametrize(
+    "text, position",
+    [
+        ("LATEST", ReadPosition("latest")),
+        ('{"sequence": 5}', ReadPosition("sequence", 5)),
+        ('{"time_ms": 1}', ReadPosition("time_ms", 1)),
+        ('{"time": "2026-11-01T01:00:00+01:00"}', ReadPosition("time_ms", 1_793_491_200_000)),
+    ],
+)
+def test_offsets_are_words_sequences_or_times(text: str, position: ReadPosition):
+    options = parse_options({**LEAST, "startingOffsets": text, "endingOffsets": text})
+    assert (options.starting, options.ending) == (position, position)
+
+
+def test_semicolons_separate_brokers_and_commas_their_addresses():
+    options = parse_options({**LEAST, "servers": "a,b ; https://c:1", "user": "me"})
+    assert [[str(server) for server in broker.servers] for broker in options.brokers] == [
+        ["http://a:8161", "http://b:8161"],
+        ["https://c:1"],
+    ]
+    assert {broker.user for broker in options.brokers} == {"me"}
+    with pytest.raises(OptionError, match="DMQ8003: servers names several brokers"):
+        _ = options.connection
+
+
+def test_commas_separate_queues_and_topics():
+    options = parse_options({**LEAST, "subscribe": r"a, topic:b,c\,d"})
+    assert [each.text for each in options.destinations] == ["a", "topic:b", "c,d"]
+    with pytest.raises(OptionError, match="DMQ8003: subscribe names several queues"):
+        _ = options.destination
+
+
+@pytest.mark.parametrize("text", ["q", "topic:t", "queue:topic:t", "queue:queue:q"])
+def test_a_destination_is_written_as_it_is_read(text: str):
+    assert parse_options({**LEAST, "subscribe": text}).destination.text == text
 
 
 @pytest.mark.parametrize(
@@ -110,10 +149,8 @@ def test_offsets_are_words_or_sequences():
     [
         ({}, "needs the option group.id"),
         ({"group.id": "g", "endingOffsets": "latest"}, "endingOffsets is for batch reads"),
-        (
-            {"group.id": "g", "startingOffsets": '{"sequence": 5}'},
-            "startingOffsets can't be 5 here: a stream takes earliest only",
-        ),
+        ({"group.id": "g", "pushdown": "true"}, "pushdown is for batch reads"),
+        ({"group.id": "g", "servers": "a;b", "startingOffsets": '{"sequence": 5}'}, "a sequence is of one broker"),
     ],
 )
 def test_what_a_stream_refuses(given: dict[str, str], sentence: str):
@@ -124,8 +161,14 @@ def test_what_a_stream_refuses(given: dict[str, str], sentence: str):
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        ({"subscribe": "topic:t"}, "browses a queue"),
+        ({"subscribe": "topic:t"}, "browses queues"),
         ({"startingOffsets": '{"sequence": 5}', "endingOffsets": '{"sequence": 4}'}, "lies before"),
+        ({"startingOffsets": '{"time_ms": 5}', "endingOffsets": '{"time_ms": 4}'}, "lies before"),
+        ({"startingOffsets": "latest"}, "startingOffsets can't be latest here"),
+        ({"endingOffsets": "earliest"}, "endingOffsets can't be earliest"),
+        ({"partitionBy": "group"}, "partitionBy is for streams"),
+        ({"maxBodyBytes": "10"}, "maxBodyBytes is for streams"),
+        ({"servers": "a;b", "endingOffsets": '{"sequence": 4}'}, "a sequence is of one broker"),
     ],
 )
 def test_what_a_batch_read_refuses(given: dict[str, str], sentence: str):

@@ -12,15 +12,10 @@ from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
 from delosmq.spark.lease_client import LeaseClient, LeaseSummary
 from delosmq.spark.options import SourceDestination, parse_options
-from delosmq.spark.source import (
-    BrowseReader,
-    DelosSource,
-    LeaseRange,
-    LeaseStreamReader,
-    SequenceRange,
-    split_leases,
-    split_sequences,
-)
+from delosmq.spark.source.browse_reader import BrowseReader
+from delosmq.spark.source.data_source import DelosSource
+from delosmq.spark.source.partitions import LeaseOfGroup, LeaseRange, split_leases, split_sequences
+from delosmq.spark.source.stream_reader import LeaseStreamReader
 from pyspark_delosmq import DefaultSource
 from tests.spark.fake_broker import FakeBroker
 
@@ -50,7 +45,7 @@ def readers(fake: FakeBroker) -> Iterator[Any]:
 
     yield make
     for reader in made:
-        reader.client.close()
+        reader.stop() if isinstance(reader, LeaseStreamReader) else reader.close()
 
 
 def read_all(reader: Any, partitions: Any) -> list[bytes]:
@@ -304,7 +299,7 @@ def test_an_empty_queue_reads_as_no_rows(fake: FakeBroker, readers: Any):
 )
 def test_leases_are_split_without_gap_or_overlap(rows: list[int], wanted: int, sizes: list[int]):
     leases = [LeaseSummary(number, count, 0, 0, 0) for number, count in enumerate(rows, 1)]
-    ranges = split_leases("g", leases, wanted)
+    ranges = split_leases([LeaseOfGroup(0, "g", lease) for lease in leases], wanted)
     assert [part.hi - part.lo for part in ranges] == sizes
     for lease in leases:
         covered = [row for part in ranges if part.lease == lease.number for row in range(part.lo, part.hi)]
@@ -313,13 +308,13 @@ def test_leases_are_split_without_gap_or_overlap(rows: list[int], wanted: int, s
 
 def test_sequences_are_split_without_gap_or_overlap():
     ranges = split_sequences(4, 11, 3)
-    assert ranges == [SequenceRange(4, 6), SequenceRange(6, 8), SequenceRange(8, 11)]
+    assert ranges == [(4, 6), (6, 8), (8, 11)]
     assert split_sequences(4, 4, 3) == []
     assert len(split_sequences(4, 6, 3)) == 2
 
 
 def test_partitions_show_what_they_are():
-    assert repr(LeaseRange("g", 1, 0, 5)) == "LeaseRange(group='g', lease=1, lo=0, hi=5)"
+    assert repr(LeaseRange("g", 1, 0, 5)) == "LeaseRange(group='g', lease=1, lo=0, hi=5, part=0, of=1, broker=0)"
 
 
 def test_options_of_the_sink_are_none_of_the_source():

@@ -43,6 +43,22 @@ class AnswerError(BrokerError):
     """The broker answered something that this version does not understand, or refused for an unnamed reason."""
 
 
+class UnknownFieldError(AnswerError):
+    """The broker does not know a field of a call, as it is older than this client; nothing was done."""
+
+    def __init__(self, code: str, message: str, field: str) -> None:
+        super().__init__(code, message)
+        self.field = field
+
+
+class VersionError(BrokerError):
+    """Broker and client differ in what they know of the lease calls; nothing was read."""
+
+
+class BodyTooLargeError(BrokerError):
+    """A message has a longer body than ``maxBodyBytes`` allows."""
+
+
 class SchemaMismatchError(AnswerError):
     """Rows arrived in other columns or types than Spark was told."""
 

@@ -11,6 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from delosmq.spark import errors
+from delosmq.spark.lease_requests import (
+    ALL_ROWS,
+    NO_WISHES,
+    OPTIONS_OF_FIELDS,
+    UNFILTERED,
+    BrowseFilter,
+    GroupWishes,
+    RowChoice,
+)
 from delosmq.spark.options import ConnectionOptions, SourceDestination
 from delosmq.spark.schema import HEADERS_COLUMN, conform
 from delosmq.spark.transport import Transport, UnansweredError, segment
@@ -27,6 +36,11 @@ acknowledged. A query killed before its checkpoint had its first offset is resta
 BROWSE_PAGE_ROWS = 10_000
 MAX_LEASE_ROWS, MAX_LEASE_BYTES = 1_000_000, 1 << 30
 """What a broker takes that does not tell its limits; it refuses a request for more."""
+
+
+INTERFACE_VERSION = 2
+"""Of the lease calls, as this client knows them. A broker that tells none has version 1 and no features."""
+TOUCH = "touch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +62,7 @@ class Group:
     acked: int
     lease: int
     limits: LeaseLimits = LeaseLimits()
+    features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +78,8 @@ class LeaseSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """Where a group stands: messages ready in its queue and leased, and the age of the oldest."""
+    """Where a group stands: messages ready in its queue and leased, the age of the oldest, and until when the group is
+    kept without contact, if the broker says so."""
 
     queue: str
     incarnation: str
@@ -73,6 +89,7 @@ class GroupSummary:
     oldest_age_ms: int
     acked: int
     lease: int
+    expires_in_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,13 @@ class LeaseClient:
         self.transport.close()
 
     def open_group(
-        self, name: str, destination: SourceDestination, incarnation: str | None, *, sleep: Callable[[float], None]
+        self,
+        name: str,
+        destination: SourceDestination,
+        incarnation: str | None,
+        *,
+        sleep: Callable[[float], None],
+        wishes: GroupWishes = NO_WISHES,
     ) -> Group:
         """Open the group for this reader and get a new epoch, which fences all older ones.
 
@@ -106,19 +129,36 @@ class LeaseClient:
             GroupBusyError: the other reader is still alive.
             ForeignIncarnationError: the checkpoint was deleted or copied, or another query uses the group.
             LeaseLostError: the group of the checkpoint is gone.
+            VersionError: the broker is too old for what is wished for, or too new for this client.
         """
         body: dict[str, object] = {destination.kind: destination.name, "run": self.run, "incarnation": incarnation}
+        body |= wishes.fields()
         attempt = 0
         while True:
             try:
                 answer = self.transport.call("POST", f"/api/v1/leases/{segment(name)}/open", body)
                 break
+            except errors.UnknownFieldError as unknown:
+                only_asked = wishes.newer if wishes.start is None and unknown.field == "start" else ""
+                raise self._too_old(unknown, only_asked) from None
             except errors.GroupBusyError:
                 attempt += 1
                 if attempt > BUSY_ATTEMPTS:
                     raise
                 sleep(BUSY_PAUSE_S)
-        return _read_group(answer)
+        return self._opened(answer)
+
+    def touch(self, group: Group) -> None:
+        """A sign of life of the group's reader, and nothing else.
+
+        Raises:
+            FencedError: a newer reader has opened the group.
+        """
+        if TOUCH in group.features:
+            self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/touch", {"epoch": group.epoch})
+        else:
+            # An older broker takes it as one, whoever asks; it knows no better.
+            self.stat(group.name)
 
     def check_destination(self, name: str, destination: SourceDestination) -> None:
         """Ask whether the group `name` may read `destination`; changes nothing at the broker.
@@ -166,7 +206,8 @@ class LeaseClient:
 
     def stat(self, group: str) -> GroupSummary:
         """Where the group stands; changes nothing."""
-        return _read(GroupSummary, self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat"))
+        answer = self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat")
+        return _read(GroupSummary, {"expires_in_ms": None, **answer})
 
     def describe(self, group: str, after: int, upto: int, *, complete: bool = True) -> list[LeaseSummary]:
         """The leases above `after` up to `upto`, for splitting them; those that are left, unless it must be complete.
@@ -203,40 +244,63 @@ class LeaseClient:
         """Which sequences the queue holds now."""
         return _read(QueueRange, self.transport.call("GET", f"/api/v1/queues/{segment(name)}"))
 
-    def rows(self, group: str, number: int, lo: int, hi: int, names: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
+    def rows(
+        self, group: str, number: int, lo: int, hi: int, names: tuple[str, ...], *, wanted: RowChoice = ALL_ROWS
+    ) -> Iterator["pa.RecordBatch"]:
         """Rows `lo` (inclusive) to `hi` (exclusive) of a lease in order, with exactly the columns `names`.
 
         A connection that breaks off is taken up again at the row where it broke. Changes nothing at the broker.
 
         Raises:
             LeaseLostError: the lease is gone.
+            BodyTooLargeError: a body is longer than the limit.
             SchemaMismatchError: rows of another shape arrived.
         """
-        base = f"/api/v1/leases/{segment(group)}/{number}/rows?{_wanted(names)}"
+        base = f"/api/v1/leases/{segment(group)}/{number}/rows?{_columns(names)}{wanted.query()}"
         retries = self.transport.retries()
-        at = lo
-        while at < hi:
+        # How many rows of groups come is not known before: what came already is asked for, and left out, again.
+        counted = wanted.of == 1
+        came, complete = 0, False
+        while not complete and (not counted or lo + came < hi):
+            left_out = 0 if counted else came
+            first = lo + came if counted else lo
             try:
-                for batch in self._stream(f"{base}&lo={at}&hi={hi}"):
-                    if not batch.num_rows:
+                for batch in self._stream(f"{base}&lo={first}&hi={hi}"):
+                    new = batch.slice(min(left_out, batch.num_rows))
+                    left_out -= batch.num_rows - new.num_rows
+                    if not new.num_rows:
                         continue
-                    at += batch.num_rows
-                    if at > hi:
+                    came += new.num_rows
+                    if lo + came > hi:
                         raise errors.AnswerError(
                             "DMQ8030", f"lease {number} of {group!r} sent more rows than asked for"
                         )
                     retries.progress()
-                    yield conform(batch, names)
-                # A stream without its end mark looks complete to the decoder: only the count tells.
-                if at < hi:
-                    raise UnansweredError(f"{hi - at} rows of lease {number} are missing")
+                    yield conform(new, names)
+                complete = True
+                if counted and lo + came < hi:
+                    raise UnansweredError(f"{hi - lo - came} rows of lease {number} are missing")
             except UnansweredError as failure:
+                complete = False
                 self.transport.retry(retries, failure)
 
-    def browse(self, queue: str, after: int, until: int, names: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
-        """The messages of `queue` with `after` < sequence <= `until` in order of sequence; takes nothing."""
-        wanted = names if "sequence" in names else (*names, "sequence")
-        base = f"/api/v1/queues/{segment(queue)}/rows?{_wanted(wanted)}&until={until}&max_rows={BROWSE_PAGE_ROWS}"
+    def browse(
+        self,
+        queue: str,
+        after: int,
+        until: int,
+        names: tuple[str, ...],
+        *,
+        wanted: BrowseFilter = UNFILTERED,
+    ) -> Iterator["pa.RecordBatch"]:
+        """The messages of `queue` with `after` < sequence <= `until` in order of sequence; takes nothing.
+
+        Raises:
+            VersionError: the broker is too old to filter.
+        """
+        fetched = names if "sequence" in names else (*names, "sequence")
+        base = f"/api/v1/queues/{segment(queue)}/rows?{_columns(fetched)}&until={until}&max_rows={BROWSE_PAGE_ROWS}"
+        base += wanted.query()
         retries = self.transport.retries()
         at, more = after, True
         while more and at < until:
@@ -245,14 +309,43 @@ class LeaseClient:
                 for batch in self._stream(f"{base}&after={at}"):
                     if not batch.num_rows:
                         continue
-                    complete = conform(batch, wanted)
+                    complete = conform(batch, fetched)
                     at = complete.column(complete.schema.get_field_index("sequence"))[-1].as_py()
                     more = True
                     retries.progress()
-                    yield complete if wanted == names else conform(complete, names)
+                    yield complete if fetched == names else conform(complete, names)
             except UnansweredError as failure:
                 self.transport.retry(retries, failure)
                 more = True
+
+    def _opened(self, answer: Mapping[str, Any]) -> Group:
+        """The group that the broker told of, if it speaks a version that is known here."""
+        version = _count(answer, "version") if "version" in answer else 1
+        if version > INTERFACE_VERSION:
+            raise errors.VersionError(
+                "DMQ8066",
+                f"{self.transport.server} has version {version} of the lease calls, and this DelosMQ knows "
+                f"{INTERFACE_VERSION} at most: install the broker's version of DelosMQ on Spark's driver and executors",
+            )
+        limits, features = answer.get("limits"), answer.get("features")
+        return Group(
+            name=_text(answer, "group"),
+            queue=_text(answer, "queue"),
+            incarnation=_text(answer, "incarnation"),
+            epoch=_count(answer, "epoch"),
+            acked=_count(answer, "acked"),
+            lease=_count(answer, "lease"),
+            limits=_read(LeaseLimits, limits) if isinstance(limits, dict) else LeaseLimits(),
+            features=frozenset(map(str, features)) if isinstance(features, list) else frozenset(),
+        )
+
+    def _too_old(self, unknown: errors.UnknownFieldError, option: str = "") -> errors.VersionError:
+        option = option or OPTIONS_OF_FIELDS.get(unknown.field, unknown.field)
+        return errors.VersionError(
+            "DMQ8067",
+            f"the broker at {self.transport.server} is too old for the option {option}: update it to the version of "
+            "DelosMQ that Spark runs, or leave the option out",
+        )
 
     def _stream(self, path: str) -> Iterator["pa.RecordBatch"]:
         """The record batches of one answer; one that breaks off ends in an UnansweredError."""
@@ -260,7 +353,11 @@ class LeaseClient:
 
         import pyarrow as pa
 
-        with self.transport.open("GET", path) as response:
+        try:
+            response = self.transport.open("GET", path)
+        except errors.UnknownFieldError as unknown:
+            raise self._too_old(unknown) from None
+        with response:
             try:
                 with pa.ipc.open_stream(response) as reader:
                     while True:
@@ -270,6 +367,8 @@ class LeaseClient:
                             break
                         yield batch
                 response.read()
+                if response.length:
+                    raise UnansweredError(f"{response.length} bytes of the answer are missing")
             except (OSError, http.client.HTTPException, pa.ArrowInvalid) as wrong:
                 self.transport.close()
                 raise UnansweredError(str(wrong) or type(wrong).__name__) from wrong
@@ -279,23 +378,9 @@ class LeaseClient:
                 raise
 
 
-def _wanted(names: tuple[str, ...]) -> str:
+def _columns(names: tuple[str, ...]) -> str:
     headers = "true" if HEADERS_COLUMN in names else "false"
     return f"headers={headers}&columns={','.join(names)}"
-
-
-def _read_group(answer: Mapping[str, Any]) -> Group:
-    told = answer.get("limits")
-    limits = _read(LeaseLimits, told) if isinstance(told, dict) else LeaseLimits()
-    return Group(
-        name=_text(answer, "group"),
-        queue=_text(answer, "queue"),
-        incarnation=_text(answer, "incarnation"),
-        epoch=_count(answer, "epoch"),
-        acked=_count(answer, "acked"),
-        lease=_count(answer, "lease"),
-        limits=limits,
-    )
 
 
 def _read(kind: type[T], answer: Mapping[str, Any], **names: str) -> T:
@@ -304,7 +389,7 @@ def _read(kind: type[T], answer: Mapping[str, Any], **names: str) -> T:
     Args:
         names: of fields that the answer calls otherwise.
     """
-    readers = {int: _count, str: _text}
+    readers: dict[object, Callable[[Mapping[str, Any], str], Any]] = {int: _count, str: _text, int | None: _perhaps}
     return kind(
         **{field: readers[wanted](answer, names.get(field, field)) for field, wanted in get_type_hints(kind).items()}
     )
@@ -315,6 +400,10 @@ def _count(answer: Mapping[str, Any], name: str) -> int:
     if type(value) is not int or value < 0:
         raise _misshapen(name, "a count")
     return value
+
+
+def _perhaps(answer: Mapping[str, Any], name: str) -> int | None:
+    return None if answer.get(name) is None else _count(answer, name)
 
 
 def _text(answer: Mapping[str, Any], name: str) -> str:

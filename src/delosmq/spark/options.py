@@ -5,7 +5,7 @@ Passwords and files with secrets are read on the driver once and never appear in
 """
 
 import difflib
-import json
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from delosmq.spark.errors import OptionError
+from delosmq.spark.positions import (
+    AT_EARLIEST,
+    AT_LATEST,
+    EARLIEST,
+    LATEST,
+    SEQUENCE,
+    TIME,
+    ReadPosition,
+    parse_position,
+)
 from delosmq.spark.schema import BY_NAME, HEADERS_COLUMN, column_names
 
 DEFAULT_PORT = 8161
@@ -35,6 +45,8 @@ NAMES = (
     "columns",
     "selector",
     "pushdown",
+    "maxBodyBytes",
+    "largeBodies",
     "user",
     "password",
     "passwordFile",
@@ -47,23 +59,19 @@ OF_KAFKA = {
     "kafka.bootstrap.servers": "servers names the brokers' HTTP addresses",
     "kafka.group.id": "group.id names the group",
     "groupidprefix": "group.id names the group",
-    "subscribepattern": "subscribe takes one queue, or topic:NAME",
-    "assign": "subscribe takes one queue, or topic:NAME",
+    "subscribepattern": "subscribe takes queues by name, and topic:NAME",
+    "assign": "subscribe takes queues by name, and topic:NAME",
     "minoffsetspertrigger": "maxOffsetsPerTrigger and pollTimeoutMs decide when a batch begins",
     "maxtriggerdelay": "pollTimeoutMs says how long an idle query waits",
-    "startingtimestamp": "filter on the column timestamp",
-    "endingtimestamp": "filter on the column timestamp",
-    "startingoffsetsbytimestamp": "filter on the column timestamp",
-    "endingoffsetsbytimestamp": "filter on the column timestamp",
+    "startingtimestamp": 'startingOffsets takes {"time_ms": n}',
+    "endingtimestamp": 'endingOffsets takes {"time_ms": n}',
+    "startingoffsetsbytimestamp": 'startingOffsets takes {"time_ms": n}',
+    "endingoffsetsbytimestamp": 'endingOffsets takes {"time_ms": n}',
 }
 """Options of Spark's Kafka source that are none here, in lower case: what to use instead."""
-STREAMS_START = (
-    "a stream takes earliest only, which is the default: what lies in its queue, and of topic:NAME what arrives from "
-    "the group's first start on; to begin with new messages, purge the queue first (delosmq queue purge)"
-)
 CANONICAL = {name.lower(): name for name in NAMES}
-EARLIEST = "earliest"
-LATEST = "latest"
+FAIL, REFERENCE = "fail", "reference"
+"""Values of largeBodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +118,60 @@ class SourceDestination:
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}"
 
+    @property
+    def text(self) -> str:
+        """As the option subscribe has it: the name of a queue, ``topic:`` and the name of a topic."""
+        plain = self.kind == "queue" and not self.name.startswith(("queue:", "topic:"))
+        return self.name if plain else f"{self.kind}:{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """All options, checked. ``starting`` and ``ending`` are a sequence or one of the words earliest and latest."""
+    """All options, checked. Each of ``destinations`` is read at each of ``brokers``."""
 
-    connection: ConnectionOptions
-    destination: SourceDestination
+    brokers: tuple[ConnectionOptions, ...]
+    destinations: tuple[SourceDestination, ...]
     group_id: str = ""
-    starting: str | int = EARLIEST
-    ending: str | int = LATEST
+    starting: ReadPosition = AT_EARLIEST
+    ending: ReadPosition = AT_LATEST
     max_rows: int = 50_000
     max_bytes: int = 64 * 1024 * 1024
     min_partitions: int = 0
+    by_group: bool = False
     columns: tuple[str, ...] = ()
     include_headers: bool = False
     fail_on_data_loss: bool = True
     poll_timeout_ms: int = 500
+    selector: str = ""
+    pushdown: bool = False
+    max_body_bytes: int = 0
+    references: bool = False
     given: frozenset[str] = frozenset()
+
+    @property
+    def connection(self) -> ConnectionOptions:
+        """For what speaks with one broker only.
+
+        Raises:
+            OptionError: there are several.
+        """
+        if len(self.brokers) > 1:
+            raise OptionError(
+                "DMQ8003",
+                "servers names several brokers (;), and this takes one: separate the addresses of a pair by ,",
+            )
+        return self.brokers[0]
+
+    @property
+    def destination(self) -> SourceDestination:
+        """For what reads one queue or topic only.
+
+        Raises:
+            OptionError: there are several.
+        """
+        if len(self.destinations) > 1:
+            raise OptionError("DMQ8003", "subscribe names several queues, and this takes one")
+        return self.destinations[0]
 
 
 def parse_options(raw: Mapping[str, str]) -> SourceOptions:
@@ -137,21 +181,28 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
         OptionError: with the option's name and what it should be.
     """
     given = _canonical(raw)
-    _refuse_unsupported(given)
     columns, include_headers = _columns(given)
+    max_body_bytes = _integer(given, "maxBodyBytes", default=0, low=1, high=1 << 40)
+    if "largeBodies" in given and not max_body_bytes:
+        raise OptionError("DMQ8002", "largeBodies needs maxBodyBytes: from which size on a body is large")
     return SourceOptions(
-        connection=_connection(given),
-        destination=_destination(given),
+        brokers=_brokers(given),
+        destinations=_destinations(given),
         group_id=given.get("group.id", ""),
-        starting=_offset(given, "startingOffsets", default=EARLIEST, refused=LATEST),
-        ending=_offset(given, "endingOffsets", default=LATEST, refused=EARLIEST),
+        starting=parse_position("startingOffsets", given.get("startingOffsets", EARLIEST)),
+        ending=parse_position("endingOffsets", given.get("endingOffsets", LATEST)),
         max_rows=_integer(given, "maxOffsetsPerTrigger", default=50_000, low=1, high=10_000_000),
         max_bytes=_integer(given, "maxBytesPerTrigger", default=64 * 1024 * 1024, low=1, high=1 << 40),
         min_partitions=_integer(given, "minPartitions", default=0, low=1, high=10_000),
+        by_group=_word(given, "partitionBy", ("range", "group")) == "group",
         columns=columns,
         include_headers=include_headers,
         fail_on_data_loss=_boolean(given, "failOnDataLoss", default=True),
         poll_timeout_ms=_integer(given, "pollTimeoutMs", default=500, low=0, high=30_000),
+        selector=given.get("selector", "").strip(),
+        pushdown=_boolean(given, "pushdown", default=False),
+        max_body_bytes=max_body_bytes,
+        references=_word(given, "largeBodies", (FAIL, REFERENCE)) == REFERENCE,
         given=frozenset(given),
     )
 
@@ -166,22 +217,37 @@ def check_streaming(options: SourceOptions) -> None:
         )
     if "endingOffsets" in options.given:
         raise OptionError("DMQ8004", "endingOffsets is for batch reads; a stream ends with its trigger (availableNow)")
-    if options.starting != EARLIEST:
-        raise OptionError("DMQ8004", f"startingOffsets can't be {options.starting} here: {STREAMS_START}")
+    if options.pushdown:
+        raise OptionError(
+            "DMQ8004", "pushdown is for batch reads; of a stream the option selector filters at the broker"
+        )
+    _check_start(options)
 
 
 def check_batch(options: SourceOptions) -> None:
     """Raises OptionError for what makes no sense in a batch read."""
-    if options.destination.kind != "queue":
-        raise OptionError(
-            "DMQ8004",
-            f"a batch read browses a queue, and {options.destination} keeps no messages itself: name a queue bound "
-            "to it",
-        )
-    if isinstance(options.starting, int) and isinstance(options.ending, int) and options.ending < options.starting:
-        raise OptionError(
-            "DMQ8003", f"endingOffsets ({options.ending}) lies before startingOffsets ({options.starting})"
-        )
+    for destination in options.destinations:
+        if destination.kind != "queue":
+            raise OptionError(
+                "DMQ8004",
+                f"a batch read browses queues, and {destination} keeps no messages itself: name a queue bound to it",
+            )
+    for name in ("partitionBy", "maxBodyBytes", "largeBodies"):
+        if name in options.given:
+            raise OptionError("DMQ8004", f"{name} is for streams: a batch read takes queues by ranges of sequences")
+    starting, ending = options.starting, options.ending
+    if starting.kind == LATEST:
+        raise OptionError("DMQ8003", "startingOffsets can't be latest here: a batch would read nothing")
+    if ending.kind == EARLIEST:
+        raise OptionError("DMQ8003", "endingOffsets can't be earliest: a batch would read nothing")
+    if starting.kind == ending.kind and starting.kind in (SEQUENCE, TIME) and ending.value < starting.value:
+        raise OptionError("DMQ8003", f"endingOffsets ({ending}) lies before startingOffsets ({starting})")
+    _check_start(options)
+
+
+def _check_start(options: SourceOptions) -> None:
+    if len(options.brokers) > 1 and SEQUENCE in (options.starting.kind, options.ending.kind):
+        raise OptionError("DMQ8003", "a sequence is of one broker, and servers names several: give a time instead")
 
 
 def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
@@ -199,26 +265,24 @@ def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
     return given
 
 
-def _refuse_unsupported(given: Mapping[str, str]) -> None:
-    if "selector" in given:
-        raise OptionError("DMQ8004", "the option selector is not supported yet: filter with where() in Spark")
-    if given.get("partitionBy", "range") != "range":
-        raise OptionError("DMQ8004", "partitionBy is not supported yet: leave it out (ranges of a lease)")
-    if _boolean(given, "pushdown", default=False):
-        raise OptionError("DMQ8004", "the option pushdown is not supported yet: leave it out, Spark filters itself")
-
-
-def _connection(given: Mapping[str, str]) -> ConnectionOptions:
-    servers = tuple(_server(text.strip()) for text in given.get("servers", "").split(",") if text.strip())
-    if not servers:
-        raise OptionError("DMQ8002", "the option servers is missing: the brokers' HTTP addresses, as in localhost:8161")
-    return ConnectionOptions(
-        servers=servers,
-        user=given.get("user", ""),
-        password=_password(given),
-        tls=_tls(given, servers),
-        retry_timeout_s=_integer(given, "retryTimeoutMs", default=60_000, low=0, high=86_400_000) / 1000,
-    )
+def _brokers(given: Mapping[str, str]) -> tuple[ConnectionOptions, ...]:
+    lists = [
+        tuple(_server(text.strip()) for text in broker.split(",") if text.strip())
+        for broker in given.get("servers", "").split(";")
+        if broker.strip(" ,")
+    ]
+    if not lists:
+        raise OptionError(
+            "DMQ8002",
+            "the option servers is missing: HTTP addresses as in localhost:8161, those of one broker or pair separated "
+            "by commas, several brokers by semicolons",
+        )
+    every = tuple(server for servers in lists for server in servers)
+    if len(set(every)) != len(every):
+        raise OptionError("DMQ8003", "the option servers names an address twice")
+    tls, password = _tls(given, every), _password(given)
+    retry_timeout_s = _integer(given, "retryTimeoutMs", default=60_000, low=0, high=86_400_000) / 1000
+    return tuple(ConnectionOptions(servers, given.get("user", ""), password, tls, retry_timeout_s) for servers in lists)
 
 
 def _server(text: str) -> HttpEndpoint:
@@ -285,15 +349,27 @@ def _read_text(path: str, name: str) -> str:
         raise OptionError("DMQ8003", f"the file of the option {name}, {path!r}, can't be read: {reason}") from None
 
 
-def _destination(given: Mapping[str, str]) -> SourceDestination:
-    text = given.get("subscribe", "")
+def _destinations(given: Mapping[str, str]) -> tuple[SourceDestination, ...]:
+    # A comma that belongs to a name is written with a backslash before it.
+    texts = [text.replace("\\,", ",").strip() for text in re.split(r"(?<!\\),", given.get("subscribe", ""))]
+    destinations = tuple(_destination(text) for text in texts if text)
+    if not destinations:
+        raise OptionError(
+            "DMQ8002",
+            "the option subscribe is missing: names of queues, and topic:NAME for multicast addresses, separated by "
+            "commas",
+        )
+    if len(set(destinations)) != len(destinations):
+        raise OptionError("DMQ8003", "the option subscribe names a queue or topic twice")
+    return destinations
+
+
+def _destination(text: str) -> SourceDestination:
     kind, colon, name = text.partition(":")
     if not colon or kind not in ("queue", "topic"):
         kind, name = "queue", text
     if not name:
-        raise OptionError(
-            "DMQ8002", "the option subscribe is missing: the name of a queue, or topic:NAME for a multicast address"
-        )
+        raise OptionError("DMQ8002", f"{text!r} in the option subscribe has no name behind the colon")
     return SourceDestination(kind, name)
 
 
@@ -315,29 +391,6 @@ def _columns(given: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
     return names, HEADERS_COLUMN in names
 
 
-def _offset(given: Mapping[str, str], name: str, *, default: str, refused: str) -> str | int:
-    text = given.get(name, default).strip()
-    if text.lower() == default:
-        return default
-    if text.lower() == refused:
-        raise OptionError("DMQ8003", f"{name} can't be {refused}: {_offsets_of(name, default)}")
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = None
-    if isinstance(value, dict) and set(value) == {"sequence"}:
-        sequence = value["sequence"]
-        if type(sequence) is int and 0 <= sequence < 1 << 63:
-            return sequence
-    raise OptionError("DMQ8003", f"{name} is {text!r}: {_offsets_of(name, default)}")
-
-
-def _offsets_of(name: str, default: str) -> str:
-    """What may be written there."""
-    batch = f'a batch read takes {default} or {{"sequence": n}}'
-    return f"{STREAMS_START}; {batch}" if name == "startingOffsets" else f"{batch}; a stream takes no {name}"
-
-
 def _integer(given: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:
     if name not in given:
         return default
@@ -355,3 +408,11 @@ def _boolean(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     if text not in ("true", "false"):
         raise OptionError("DMQ8003", f"{name} is {given[name]!r} but should be true or false")
     return text == "true"
+
+
+def _word(given: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+    """One of `words`; the first is the default."""
+    text = given.get(name, words[0]).strip().lower()
+    if text not in words:
+        raise OptionError("DMQ8003", f"{name} is {given[name]!r} but should be {' or '.join(words)}")
+    return text

@@ -37,6 +37,7 @@ CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
     "FOREIGN_INCARNATION": (errors.ForeignIncarnationError, "DMQ8020"),
     "GROUP_BUSY": (errors.GroupBusyError, "DMQ8021"),
     "FENCED": (errors.FencedError, "DMQ8022"),
+    "BODY_TOO_LARGE": (errors.BodyTooLargeError, "DMQ8068"),
     "NO_ROOM_NOW": (errors.NoRoomError, "DMQ8172"),
     "PART_BUSY": (errors.PartBusyError, "DMQ8173"),
     "PART_LOST": (errors.PartLostError, "DMQ8174"),
@@ -234,7 +235,11 @@ class Transport:
             )
         if status == 404:
             raise errors.QueueMissingError("DMQ8024", detail)
-        raise errors.AnswerError("DMQ8058", f"{self.server} answered {status} to {path}: {detail}")
+        sentence = f"{self.server} answered {status} to {path}: {detail}"
+        unknown = _unknown_field(problem)
+        if unknown:
+            raise errors.UnknownFieldError("DMQ8058", sentence, unknown)
+        raise errors.AnswerError("DMQ8058", sentence)
 
 
 def segment(name: str) -> str:
@@ -244,6 +249,15 @@ def segment(name: str) -> str:
 
 def _reason(wrong: BaseException) -> str:
     return str(wrong) or type(wrong).__name__
+
+
+def _unknown_field(problem: dict[str, Any]) -> str:
+    """The field that the broker does not know, "" for none."""
+    faults = problem.get("faults")
+    for fault in faults if isinstance(faults, list) else ():
+        if isinstance(fault, dict) and str(fault.get("message", "")).startswith("is unknown"):
+            return str(fault.get("field", ""))
+    return ""
 
 
 def _decode_problem(answer: bytes) -> dict[str, Any]:

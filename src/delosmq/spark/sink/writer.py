@@ -28,7 +28,7 @@ from delosmq.spark.sink.options import (
     check_streaming,
     parse_sink_options,
 )
-from delosmq.spark.source import DelosSource
+from delosmq.spark.source.data_source import DelosSource
 from delosmq.spark.staging_client import StagingClient
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The data source ``delosmq``: streams on leases, batches on a browse."""
