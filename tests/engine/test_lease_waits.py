@@ -147,3 +147,43 @@ def test_two_groups_on_one_queue_are_both_told() -> None:
     bench.send("q", "a")
     assert asked(first) == 1
     assert (first.answer, other.told) == ("a", 1)
+
+
+def committing(bench: Bench, count: int) -> None:
+    """Commits messages to ``q``, none of which is there yet."""
+    transaction = bench.broker.transactions.begin("session")
+    for _ in range(count):
+        bench.broker.transactions.send(transaction, bench.message("q", "x"))
+    bench.broker.transactions.commit(transaction)
+    queue = bench.broker.queues["q"]
+    while not queue.barrier_sequence:
+        bench.broker.tick()
+
+
+def test_until_the_newest_message_takes_all_of_a_commit_that_is_still_linked_in() -> None:
+    bench = bench_with()
+    reader = Reader(bench)
+    count = 3 * LINKED_PER_SLICE
+    committing(bench, count)
+    queue = bench.broker.queues["q"]
+    until = bench.broker.transactions.newest_sequence(queue)
+    assert until >= count > queue.newest_sequence
+    assert len(reader.take(0, until=until).split()) == count
+    assert reader.take(1, until=until) == ""
+
+
+def test_a_request_with_until_behind_a_commit_is_collecting_up_to_what_is_linked() -> None:
+    bench = bench_with("a")
+    reader = Reader(bench)
+    assert reader.take(0) == "a"
+    committing(bench, 3 * LINKED_PER_SLICE)
+    queue = bench.broker.queues["q"]
+    newest = bench.broker.transactions.newest_sequence(queue)
+    assert queue.pending.count == 0
+    for until, collecting in ((newest, True), (1, False), (newest, True)):
+        lease = bench.broker.leases.request("g", after=1, max_rows=9, max_bytes=9, epoch=1, until=until)
+        assert (lease, reader.group.building, reader.group.collecting) == (None, [], collecting)
+    waiter = Waiter()
+    bench.broker.leases.wait("g", waiter)
+    bench.run()
+    assert waiter.told == 1

@@ -778,6 +778,55 @@ def test_a_state_block_holds_groups_leases_and_acknowledgements():
     assert again.broker.queues["q"].message_count == 2
 
 
+class LostRows(EngineEvents):
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int, int, int]] = []
+
+    def lease_rows_lost(self, group: str, lease: int, lost: int, of: int) -> None:
+        self.told.append((group, lease, lost, of))
+
+
+def without(bench: Bench, bodies: str) -> tuple[Bench, LostRows]:
+    """A start on what is left when a damaged file held these messages."""
+    lost = LostRows()
+    gone = [body.encode() for body in bodies.split()]
+    batches = [batch for batch in bench.store.batches if not any(body in gone for body in batch[2])]
+    return Bench(queues=bench.settings.queues, store=RecordingStore(batches), events=lost), lost
+
+
+def test_rows_of_a_lease_that_a_damaged_file_took_are_told():
+    bench = bench_with("a b c d")
+    reader = Reader(bench)
+    reader.take(0, max_rows=1)
+    reader.take(1, max_rows=2)
+    again, lost = without(bench, "a b")
+    assert lost.told == [("g", 2, 1, 2)]
+    resumed = Reader(again, incarnation=reader.group.incarnation)
+    assert resumed.take(1) == "c"
+    assert resumed.take(2) == "d"
+
+
+def test_a_lease_that_is_lost_as_a_whole_is_not_followed_by_another_one_in_silence():
+    bench = bench_with("a b")
+    reader = Reader(bench)
+    reader.take(0, max_rows=1)
+    again, lost = without(bench, "a")
+    assert lost.told == [("g", 1, 1, 1)]
+    resumed = Reader(again, incarnation=reader.group.incarnation)
+    with pytest.raises(LeaseError, match="DMQ2407") as failed:
+        resumed.next(0)
+    assert condition_of(failed) == LEASE_LOST
+    assert resumed.take(1) == "b"
+
+
+def test_what_was_acknowledged_is_not_told_as_lost():
+    bench = bench_with("a b")
+    reader = Reader(bench)
+    reader.take(0)
+    reader.ack(1)
+    assert without(bench, "")[1].told == []
+
+
 # -- on disk ------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from delosmq.manage.control import browse
 from delosmq.manage.control.browse import Browse
 from tests.engine.support import Bench, anycast
 
@@ -10,15 +9,15 @@ ALL = 1 << 62
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(browse, "SLOTS_PER_SLICE", 3)
+def bench() -> Bench:
     bench = Bench(queues=(anycast("q"),))
     bench.send("q", " ".join(f"m{i}" for i in range(20)))
     return bench
 
 
 def page(bench: Bench, *, after: int = 0, until: int = ALL, max_rows: int = 100) -> Browse:
-    return Browse(bench.broker, bench.broker.queues["q"], after=after, until=until, max_rows=max_rows)
+    queue = bench.broker.queues["q"]
+    return Browse(bench.broker, queue, after=after, until=until, max_rows=max_rows, slots_per_slice=3)
 
 
 def bodies(seen: Browse) -> str:

@@ -6,9 +6,10 @@ import pytest
 
 from delosmq.engine.leases.lease import ROWS_PER_SLICE
 from delosmq.engine.leases.leases import LIVE_WINDOW_MS
+from delosmq.engine.transactions.commit_steps import LINKED_PER_SLICE
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import BrokerSettings
-from tests.manage.support import Api, problem, succeeded
+from tests.manage.support import Api, bodies, problem, succeeded
 
 LEASES = "/api/v1/leases"
 NOTHING = {"rows": 0, "bytes": 0, "first_sequence": 0, "last_sequence": 0}
@@ -129,6 +130,95 @@ async def test_open_needs_either_a_queue_or_a_topic(api: Api, fields: dict[str, 
 async def test_a_group_has_a_name_of_bounded_length(api: Api):
     response = await api.post(f"{LEASES}/{'g' * 1025}/open", {"queue": "q", "run": "r"})
     assert problem(response) == (400, "DMQ5403", "INVALID")
+
+
+SELECTOR = "JMSType = 'tea'"
+
+
+def teas(api: Api) -> None:
+    """Messages a to d; b and d are of type tea."""
+    for body, head in (("a", b""), ("b", b"type:tea\n"), ("c", b""), ("d", b"type:tea\n")):
+        api.send("q", body, head=head)
+
+
+async def test_open_with_a_selector_leases_what_matches(api: Api):
+    teas(api)
+    opened = await api.open("g", selector=SELECTOR)
+    assert {"selector", "start"} <= set(opened["features"])
+    assert succeeded(await api.lease(0, 1))["rows"] == 2
+    assert bodies(await api.get(f"{LEASES}/g/1/rows")) == "b d"
+    for selector in ("", "JMSType = 'coffee'"):
+        wanted = {"queue": "q", "run": "r", "incarnation": opened["incarnation"], "selector": selector}
+        assert problem(await api.post(f"{LEASES}/g/open", wanted)) == (409, "DMQ2411", "OTHER_SELECTOR")
+
+
+async def test_open_with_what_is_no_selector(api: Api):
+    response = await api.post(f"{LEASES}/g/open", {"queue": "q", "run": "r", "selector": "colour ="})
+    assert problem(response)[::2] == (400, "INVALID")
+    assert api.broker.leases.groups == {}
+
+
+async def test_several_groups_on_one_topic_read_all_of_it(api: Api):
+    for group in ("one", "two"):
+        succeeded(await api.post(f"{LEASES}/{group}/open", {"topic": "orders", "run": "r"}))
+    wanted = {"topic": "orders", "run": "r", "selector": SELECTOR}
+    assert succeeded(await api.post(f"{LEASES}/teas/open", wanted))["queue"] == "teas"
+    api.send("orders", "a b")
+    api.send("orders", "c", head=b"type:tea\n")
+    for group, rows in (("one", "a b c"), ("two", "a b c"), ("teas", "c")):
+        succeeded(await api.lease(0, 1, group=group))
+        assert bodies(await api.get(f"{LEASES}/{group}/1/rows")) == rows
+
+
+@pytest.mark.parametrize(
+    ("start", "rows"), [("earliest", "a b c d"), ({"sequence": 0}, "a b c d"), ({"time_ms": 1}, "a b c d")]
+)
+async def test_open_starts_with_what_is_there(api: Api, start: object, rows: str):
+    teas(api)
+    await api.open("g", start=start)
+    succeeded(await api.lease(0, 1))
+    assert bodies(await api.get(f"{LEASES}/g/1/rows")) == rows
+
+
+async def test_open_starts_where_it_is_told(api: Api):
+    teas(api)
+    newest = api.broker.queues["q"].newest_sequence
+    await api.open("third", start={"sequence": newest - 1})
+    await api.open("latest", start="latest")
+    await api.open("later", start={"time_ms": api.host.clock.now_ms + 5})
+    api.host.clock.now_ms += 5
+    api.send("q", "e")
+    for group, rows in (("later", "e"), ("latest", None), ("third", "c d")):
+        lease = succeeded(await api.lease(0, 1, group=group))
+        assert lease["rows"] == (0 if rows is None else len(rows.split()))
+        if rows is not None:
+            assert bodies(await api.get(f"{LEASES}/{group}/1/rows")) == rows
+
+
+@pytest.mark.parametrize(
+    "start", ["soon", {}, {"sequence": 1, "time_ms": 1}, {"sequence": -1}, {"offset": 1}, 5, {"time_ms": "1"}]
+)
+async def test_open_names_a_start_that_is_none(api: Api, start: object):
+    response = await api.post(f"{LEASES}/g/open", {"queue": "q", "run": "r", "start": start})
+    assert problem(response)[::2] == (400, "INVALID")
+    assert "start" in response.json()["detail"]
+    assert api.broker.leases.groups == {}
+
+
+async def test_stat_knows_of_messages_that_a_commit_still_adds(api: Api):
+    await api.open("g")
+    transactions = api.broker.transactions
+    transaction = transactions.begin("session")
+    count = 3 * LINKED_PER_SLICE
+    for _ in range(count):
+        transactions.send(transaction, api.message("q", b"x"))
+    transactions.commit(transaction)
+    queue = api.broker.queues["q"]
+    while not queue.barrier_sequence:
+        api.broker.tick()
+    until = succeeded(await api.get(f"{LEASES}/g/stat"))["newest_sequence"]
+    assert queue.barrier_sequence
+    assert succeeded(await api.lease(0, 1, until=until))["rows"] == count
 
 
 # -- lease --------------------------------------------------------------------------------------------------------

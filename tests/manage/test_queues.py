@@ -238,6 +238,21 @@ async def test_browsing_takes_nothing_and_goes_by_sequence(api: Api):
     assert api.broker.queues["q"].pending.count == 2
 
 
+async def test_browsing_shows_what_matches_and_when_it_came(api: Api):
+    for body, head in (("a", b""), ("b", b"type:tea\n"), ("c", b"type:tea\n")):
+        api.send("q", body, head=head)
+        api.host.clock.now_ms += 10
+    now = api.host.clock.now_ms
+    rows = f"{QUEUES}/q/rows"
+    assert bodies(await api.get(f"{rows}?selector=JMSType%3D'tea'")) == "b c"
+    assert bodies(await api.get(f"{rows}?selector=JMSType%3D'tea'&max_rows=1")) == "b"
+    assert bodies(await api.get(f"{rows}?since_ms={now - 20}")) == "b c"
+    assert bodies(await api.get(f"{rows}?since_ms={now - 20}&before_ms={now - 10}")) == "b"
+    assert bodies(await api.get(f"{rows}?selector=JMSType%3D'tea'&since_ms={now - 10}")) == "c"
+    refused = await api.get(f"{rows}?selector=colour%3D")
+    assert problem(refused)[::2] == (400, "INVALID")
+
+
 async def test_browsing_an_empty_queue_gives_an_empty_table(api: Api):
     found = table(await api.get(f"{QUEUES}/q/rows?columns=sequence"))
     assert (found.num_rows, found.column_names) == (0, ["sequence"])

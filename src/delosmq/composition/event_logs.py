@@ -51,6 +51,13 @@ class LeaseGroupLog(EngineEvents):
             f"`delosmq lease release {group}` ends it now"
         )
 
+    def lease_rows_lost(self, group: str, lease: int, lost: int, of: int) -> None:
+        self._logger.error(
+            f"DMQ6193: lease {lease} of group '{group}' has lost {lost} of {counted(of, 'message')}: the journal has "
+            "them no longer. A start with --accept-loss may do that, and its reader gets what is left; if there was "
+            "none, please report this"
+        )
+
     def lease_group_expired(self, group: str) -> None:
         self._logger.warning(
             f"DMQ6007: lease group '{group}' was not heard of for as long as lease-retention says and is released; its "

@@ -12,7 +12,8 @@ from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.dispatch import waiting_reason
 from delosmq.engine.dispatch.rules import rules_of
-from delosmq.engine.leases.lease import FOREIGN_INCARNATION, LEASE_LOST, Lease, LeaseError, LeaseGroup, LeaseWaiter
+from delosmq.engine.leases import lease
+from delosmq.engine.leases.lease import Lease, LeaseError, LeaseGroup, LeaseWaiter
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.engine.log.log import Log
@@ -37,8 +38,6 @@ __all__ = [
     "DROPPED",
     "DUPLICATE",
     "EXPIRY_ADDRESS",
-    "FOREIGN_INCARNATION",
-    "LEASE_LOST",
     "MOST_LENT",
     "NO_EVENTS",
     "NO_OPTIONS",
@@ -87,6 +86,7 @@ __all__ = [
     "held_count",
     "inspect",
     "is_held",
+    "lease",
     "rules_of",
     "staging",
     "waiting_reason",

@@ -120,7 +120,7 @@ class EngineBroker:
         deletion = Deletion(parts)
         self.consumers = EngineConsumers(parts, acks, deletion, self.transactions)
         self.resources = EngineResources(parts, self.consumers, deletion, self.leases)
-        self.lease_groups = LeaseGroups(parts, self.leases, deletion)
+        self.lease_groups = LeaseGroups(parts, self.leases, deletion, self.transactions.newest_sequence)
         self.required_permissions = RequiredPermissions(parts)
         self.inspector = Inspector(parts, self.leases, self.transactions)
         self._compactor = self._make_compactor()
@@ -170,7 +170,7 @@ class EngineBroker:
             schedule=parts.schedule,
             stored=stored,
             transactions=transactions,
-            leases=LeaseReplay(self.leases),
+            leases=LeaseReplay(self.leases, parts.events),
         )
         position = self._store.recover(replay)
         self.log.position = position

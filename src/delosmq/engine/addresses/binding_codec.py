@@ -15,6 +15,7 @@ ENTRY_BYTES: Final = 64
 """Room for the largest numbers an entry may get, and what stands around it."""
 
 GROUP_BYTES: Final = 256
+WISH_BYTES: Final = 96
 """Likewise for a lease group."""
 BRANCH_BYTES: Final = 96
 """Likewise for a branch."""
@@ -114,9 +115,11 @@ def address_state_bytes(name: str, made_by: str) -> int:
     return 2 * ENTRY_BYTES + len(json.dumps(name)) + _maker_bytes(made_by)
 
 
-def group_state_bytes(name: str, run: str, made_by: str) -> int:
+def group_state_bytes(name: str, run: str, made_by: str, selector: str = "") -> int:
     """What a lease group takes in a state block, without its leases."""
-    return GROUP_BYTES + len(json.dumps(name)) + max(LONGEST_RUN_BYTES, len(json.dumps(run))) + _maker_bytes(made_by)
+    size = GROUP_BYTES + len(json.dumps(name)) + max(LONGEST_RUN_BYTES, len(json.dumps(run))) + _maker_bytes(made_by)
+    # Twice: as its reader wrote it, and in what the group takes.
+    return size + (2 * len(json.dumps(selector)) + WISH_BYTES if selector else 0)
 
 
 def branch_state_bytes(xid: bytes, made_by: str) -> int:

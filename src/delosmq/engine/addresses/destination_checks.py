@@ -100,13 +100,13 @@ class DestinationChecks:
                 more = REFERENCE_BYTES * address.history.pending.count
             self._log.ask_room(RECORD_BYTES + 2 * len(settings.address) + 2 * size + more, what)
 
-    def check_group(self, name: str, run: str, user: str) -> None:
+    def check_group(self, name: str, run: str, user: str, selector: str = "") -> None:
         """Whether a lease group may be opened that is not there.
 
         Raises:
             LimitError: what the clients of this user have made takes as much as it may, or all do.
         """
-        size = group_state_bytes(name, run, user)
+        size = group_state_bytes(name, run, user, selector)
         self._destinations.client_limits.check(user, f"lease group '{name}'", count=0, size_bytes=size)
         self._check_state(size, user)
 

@@ -133,6 +133,10 @@ class EngineEvents:
     def lease_group_expiring(self, group: str, in_ms: int) -> None:
         """A group is not called by its reader, and will end when that goes on. Told once in each such time."""
 
+    def lease_rows_lost(self, group: str, lease: int, lost: int, of: int) -> None:
+        """At the start: the store no longer has so many messages of a lease that is not acknowledged. A lease never
+        changes: only damage that an operator went on without (``--accept-loss``) may do that."""
+
     def lease_group_expired(self, group: str) -> None:
         """A group was not called for as long as it is kept; `lease_group_ended` tells of its end, too."""
 

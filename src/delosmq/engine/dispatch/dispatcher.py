@@ -13,6 +13,7 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import Timers
+from delosmq.engine.dispatch.lease_search import LeaseWish
 from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, BeforeDelivery
 from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
@@ -159,22 +160,32 @@ class Dispatcher:
         self._budget.begin(WORK_PER_QUEUE_AND_TICK)
         return self._budget
 
-    def next_for_lease(self, queue: Queue, until: int | None, budget: DispatchBudget) -> Slot | None:
+    def next_for_lease(self, queue: Queue, wish: LeaseWish, until: int | None, budget: DispatchBudget) -> Slot | None:
         """The pending message that a lease takes next; None when there is none for it now, or the budget is out.
 
         A lease is a consumer of priority 0 that is not exclusive: it gets nothing while a consumer owns the queue, and
         no message of a group that a consumer owns; it never owns anything itself.
 
         Args:
+            wish: what the lease takes.
             until: no message with a higher sequence.
         """
         if queue.suspended:
             return None
         rules = rules_of(queue)
         if rules is None:
-            pending = queue.pending
-            return pending.head() if until is None else pending.head_upto(until)
-        return rules.next_for_lease(until, budget)
+            if wish.takes_all:
+                pending = queue.pending
+                return pending.head() if until is None else pending.head_upto(until)
+            queue.needs_rules = True
+            rules = self._rules_for(queue)
+        return rules.next_for_lease(wish, until, budget)
+
+    def end_search(self, queue: Queue, wish: LeaseWish) -> None:
+        """No lease group of a queue takes this any more."""
+        rules = rules_of(queue)
+        if rules is not None:
+            rules.end_search(wish)
 
 
 def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | None, events: EngineEvents | None) -> bool:

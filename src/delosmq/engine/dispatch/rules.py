@@ -12,10 +12,11 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.browse_cursor import UNBOUNDED, BrowseCursor, Browser
 from delosmq.engine.dispatch.dispatch_start import DispatchStart
 from delosmq.engine.dispatch.exclusive_owner import ExclusiveOwner
+from delosmq.engine.dispatch.lease_search import LeaseSearch, LeaseWish
 from delosmq.engine.dispatch.message_groups import MessageGroups
 from delosmq.engine.dispatch.rotation import DispatchBudget, precedes
 from delosmq.engine.dispatch.selector_group import SelectorGroup, group_of
-from delosmq.engine.queues.consumer import PLAIN, Consumer, consumers_of
+from delosmq.engine.queues.consumer import Consumer, consumers_of
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue, QueueRules
 from delosmq.model.message import Message
@@ -30,6 +31,7 @@ class DispatchRules(QueueRules):
         takers: those that take what `first` found.
         readers: browsers that have not seen all, and consumers of a non-destructive queue.
         events: told of owners, and of deliveries.
+        searches: of leases, by what they take.
         groups: None while the queue has seen none, or has none.
     """
 
@@ -44,7 +46,7 @@ class DispatchRules(QueueRules):
         self.events: EngineEvents = NO_EVENTS
         self.start: DispatchStart = DispatchStart(queue)
         self._stamp: int = 0
-        self.lease: SelectorGroup | None = None
+        self.searches: dict[tuple[str, int, int], LeaseSearch] = {}
         settings = queue.address.settings
         self._classic: bool = settings.dispatch_profile == DispatchProfile.CLASSIC
         self.strict: bool = settings.strict_order_dispatch
@@ -124,13 +126,16 @@ class DispatchRules(QueueRules):
             self.selector_groups.remove(group)
             self._by_key = {key: kept for key, kept in self._by_key.items() if kept is not group}
         if self.queue.consumer_count == 0:
-            if self.lease is not None:
-                self.lease.look_again()
-            if self.groups is not None:
-                self.groups.close()
-                self.groups = None
             self.start.consumers_gone()
-            self.queue.drop_rules()
+            self._drop()
+
+    def _drop(self) -> None:
+        for search in self.searches.values():
+            search.look_again()
+        if self.groups is not None:
+            self.groups.close()
+            self.groups = None
+        self.queue.drop_rules()
 
     def own(self, consumer: Consumer) -> None:
         """The first message of an exclusive queue went to a consumer."""
@@ -214,8 +219,8 @@ class DispatchRules(QueueRules):
         """Dispatch looks again at all that was passed over, from the head of the queue."""
         for group in self.selector_groups:
             group.look_again()
-        if self.lease is not None:
-            self.lease.look_again()
+        for search in self.searches.values():
+            search.look_again()
         if self.groups is not None:
             self.groups.clear_waiting()
 
@@ -314,24 +319,32 @@ class DispatchRules(QueueRules):
 
     # -- leases --------------------------------------------------------------------------------------------------
 
-    def next_for_lease(self, until: int | None, budget: DispatchBudget) -> Slot | None:
+    def next_for_lease(self, wish: LeaseWish, until: int | None, budget: DispatchBudget) -> Slot | None:
         """See `Dispatcher.next_for_lease`."""
         if is_owned(self.queue):
             return None
-        lease = self.lease
-        if lease is None:
-            lease = SelectorGroup(PLAIN, self.queue.pending, by_load=False, strict=False)
-            self.lease = lease
+        search = self.searches.get(wish.key)
+        if search is None:
+            search = LeaseSearch(wish, self.queue.pending)
+            self.searches[wish.key] = search
         while True:
-            slot = lease.candidate(budget) if until is None else lease.candidate_upto(until)
+            slot = search.candidate(until, budget)
             groups = self.groups_for(slot) if slot is not None else None
             group = groups.find(slot.message) if slot is not None and groups is not None else None
             if slot is None or groups is None or group is None:
                 return slot
             if not budget.spend():
                 return None
-            lease.pass_over(slot)
+            search.pass_over(slot)
             groups.pass_over(group)  # to be looked at again when the group has no owner any more
+
+    def end_search(self, wish: LeaseWish) -> None:
+        """No group takes this any more."""
+        search = self.searches.pop(wish.key, None)
+        if search is not None:
+            search.look_again()
+        if self.queue.consumer_count == 0 and not self.searches:
+            self._drop()
 
 
 def is_owned(queue: Queue) -> bool:

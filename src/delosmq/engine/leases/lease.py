@@ -6,6 +6,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.lease_search import TAKES_ALL, LeaseWish
 from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
@@ -28,6 +29,7 @@ GROUP_BUSY: Final = "GROUP_BUSY"
 FOREIGN_INCARNATION: Final = "FOREIGN_INCARNATION"
 FENCED: Final = "FENCED"
 LEASE_LOST: Final = "LEASE_LOST"
+OTHER_SELECTOR: Final = "OTHER_SELECTOR"
 
 RELEASED: Final = "released"
 EXPIRED: Final = "expired"
@@ -73,6 +75,23 @@ class Lease:
         return self.slots[-1].sequence
 
 
+class LeaseStart:
+    """With which message a new group begins: the first there is, or as it says.
+
+    Attributes:
+        sequence: with this sequence; time_ms: accepted then or later; 0 for any.
+        latest: the next one that comes.
+    """
+
+    def __init__(self, sequence: int = 0, time_ms: int = 0, *, latest: bool = False) -> None:
+        self.sequence = sequence
+        self.time_ms = time_ms
+        self.latest = latest
+
+
+EARLIEST: Final = LeaseStart()
+
+
 class LeaseBounds:
     """What leases and their groups may have at most; of one message always.
 
@@ -101,12 +120,15 @@ class LeaseGroup(Holder):
         made_by: the user of the client that opened it first, "" for none; what a state block says of it counts to that
             user.
         state_bytes: that, without its leases.
+        wish: what its leases take. selector: of its reader; the filter of the queue that it owns sees to that.
         owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
         waits_for: what the lease under way waits for, one of the constants above.
     """
 
-    def __init__(self, name: str, queue: Queue, incarnation: str) -> None:
+    def __init__(self, name: str, queue: Queue, incarnation: str, wish: LeaseWish = TAKES_ALL) -> None:
         super().__init__()
+        self.wish = wish
+        self.selector: str = wish.selector
         self.name = name
         self.queue = queue
         self.incarnation = incarnation
@@ -157,6 +179,28 @@ class LeaseGroup(Holder):
         for lease in self.settling.values():
             size += lease.rows.size_bytes
         return size
+
+    def check_selector(self, selector: str) -> None:
+        """Whether its reader may go on with this selector.
+
+        Raises:
+            LeaseError: it is another one than that of the group.
+        """
+        if selector != self.selector:
+            had = f'the selector "{self.selector}"' if self.selector else "no selector"
+            raise LeaseError(
+                "DMQ2411",
+                OTHER_SELECTOR,
+                f"group '{self.name}' was made with {had}, and keeps it: open it with the same one, or use another"
+                " group.id",
+            )
+
+    def wish_as_json(self) -> dict[str, object]:
+        """What it takes, in its record and in the state block; nothing where it takes all."""
+        wish = self.wish
+        if not self.selector and wish.takes_all:
+            return {}
+        return {"selector": self.selector, "wish": [wish.selector, wish.from_sequence, wish.from_ms]}
 
     def adopt(self, lease: Lease) -> None:
         """Makes a lease part of its group: live and in replay."""

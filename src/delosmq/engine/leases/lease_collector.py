@@ -75,7 +75,7 @@ class LeaseCollector:
         for _ in range(ROWS_PER_SLICE):
             if self._is_complete(group, max_rows, max_bytes):
                 return True
-            slot = self._dispatcher.next_for_lease(group.queue, until, budget)
+            slot = self._dispatcher.next_for_lease(group.queue, group.wish, until, budget)
             if slot is None and budget.out:
                 break
             if slot is None or (barrier and slot.sequence > barrier):

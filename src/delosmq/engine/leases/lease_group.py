@@ -1,10 +1,13 @@
 """Lease groups and what they read: a queue, or a topic through a subscription made for them."""
 
+from collections.abc import Callable
 from typing import Final
 
-from delosmq.engine.leases.lease import EXPIRED, RELEASED, LeaseGroup
+from delosmq.engine.dispatch.lease_search import LeaseWish
+from delosmq.engine.leases.lease import EARLIEST, EXPIRED, RELEASED, LeaseGroup, LeaseStart
 from delosmq.engine.leases.leases import Leases
 from delosmq.engine.lifecycle.deletion import Deletion
+from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import MULTICAST
@@ -16,7 +19,10 @@ RECORD_BYTES: Final = 1_024
 class LeaseGroups:
     """Begins and ends lease groups."""
 
-    def __init__(self, parts: EngineParts, leases: Leases, deletion: Deletion) -> None:
+    def __init__(
+        self, parts: EngineParts, leases: Leases, deletion: Deletion, newest_sequence: Callable[[Queue], int]
+    ) -> None:
+        self._newest_sequence = newest_sequence
         self._log = parts.log
         self._events = parts.events
         self._bindings = parts.bindings
@@ -24,27 +30,44 @@ class LeaseGroups:
         self._deletion = deletion
 
     def open(
-        self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None, user: str = ""
+        self,
+        group: str,
+        *,
+        queue: str,
+        topic: str,
+        run: str,
+        incarnation: str | None,
+        user: str = "",
+        selector: str = "",
+        start: LeaseStart = EARLIEST,
     ) -> LeaseGroup:
         """Opens a lease group on a queue, or on a topic as a durable subscription named like the group.
 
         Args:
             user: to whom the group and its subscription count, when they are new.
+            selector: what matches is leased; it stays with the group.
+            start: what a new group begins with.
 
         Raises:
             LeaseError: see `Leases.open`.
+            SelectorError: ``selector`` is none.
             NotFoundError: there is no such queue; or no such address, and it may not be created.
             LimitError: the disk is full, or the user's clients have made as much as they may.
         """
-        self._log.ask_room(RECORD_BYTES + 4 * len(group) + len(run), f"lease group '{group}'")
+        self._log.ask_room(RECORD_BYTES + 4 * (len(group) + len(selector)) + len(run), f"lease group '{group}'")
+        selector = selector.strip()
+        wish = LeaseWish(selector, start.sequence, start.time_ms)
         known = self._leases.groups.get(group)
         if known is None:
-            self._bindings.checks.check_group(group, run, user)
+            self._bindings.checks.check_group(group, run, user, selector)
         if known is not None and topic and known.queue.address.name == topic:
-            return self._leases.open(group, known.queue, run, incarnation)
+            return self._leases.open(group, known.queue, run, incarnation, selector=selector)
+        owns_queue = False
         if not topic:
-            return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation, user=user)
-        if group not in self._bindings.queues:
+            read = self._bindings.queue_named(queue)
+        elif group in self._bindings.queues:
+            read = self._bindings.queues[group]
+        else:
             # All of this before the subscription is made: it would stay, and fill, without a reader.
             if known is not None:
                 raise self._leases.reads_another(group, group)
@@ -59,10 +82,15 @@ class LeaseGroups:
                     f"there is no address '{topic}' to subscribe to, and its address-settings don't auto-create it;"
                     " create it first",
                 )
-            settings = QueueSettings(group, topic, MULTICAST, durable=True)
-            made = self._bindings.create_queue(settings, of_client=True, user=user)
-            return self._leases.open(group, made, run, incarnation, owns_queue=True, user=user)
-        return self._leases.open(group, self._bindings.queues[group], run, incarnation, user=user)
+            settings = QueueSettings(group, topic, MULTICAST, durable=True, filter=selector)
+            read = self._bindings.create_queue(settings, of_client=True, user=user)
+            wish = LeaseWish("", start.sequence, start.time_ms)
+            owns_queue = True
+        if start.latest:
+            wish = LeaseWish(wish.selector, self._newest_sequence(read) + 1)
+        return self._leases.open(
+            group, read, run, incarnation, owns_queue=owns_queue, user=user, selector=selector, wish=wish
+        )
 
     def release(self, group: str, because: str = RELEASED) -> int:
         """Ends a lease group, and with it the subscription that was made for it, unless others read that too.

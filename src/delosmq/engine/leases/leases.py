@@ -15,6 +15,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS
 from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
+from delosmq.engine.dispatch.lease_search import TAKES_ALL, LeaseWish
 from delosmq.engine.leases.lease import (
     DELETED,
     EXPIRED,
@@ -36,7 +37,7 @@ from delosmq.engine.leases.lease import (
 from delosmq.engine.leases.lease_collector import LeaseCollector
 from delosmq.engine.leases.lease_settler import LeaseSettler
 from delosmq.engine.log.log import Log
-from delosmq.engine.log.records import LEASE, encode_json
+from delosmq.engine.log.records import LEASE, VERSION, WISH_VERSION, encode_json
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.removal import Removals
 from delosmq.model.errors import MisuseError
@@ -80,6 +81,7 @@ class Leases:
         self._log = log
         self._client_limits = client_limits
         self._clock = clock
+        self._dispatcher = dispatcher
         self._random = random
         self._events = events
         self._retention_ms: int = settings.lease_retention_ms
@@ -101,13 +103,24 @@ class Leases:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def open(
-        self, name: str, queue: Queue, run: str, incarnation: str | None, *, owns_queue: bool = False, user: str = ""
+        self,
+        name: str,
+        queue: Queue,
+        run: str,
+        incarnation: str | None,
+        *,
+        owns_queue: bool = False,
+        user: str = "",
+        selector: str = "",
+        wish: LeaseWish = TAKES_ALL,
     ) -> LeaseGroup:
         """Gives ``run`` the group under a new epoch, which fences all earlier ones.
 
         Args:
             owns_queue: the queue was just made for this group, to end with it.
             user: to whom a new group counts.
+            selector: of the reader; it stays with the group.
+            wish: what a new group takes.
 
         Raises:
             LeaseError: another run is alive, or the group has a history that is not this reader's.
@@ -121,10 +134,12 @@ class Leases:
                 durable=queue.settings.durable,
                 non_destructive=queue.in_force.non_destructive,
             )
-            group = self.restore(name, queue, self._random.token(12))
+            group = self.restore(name, queue, self._random.token(12), wish)
             group.made_by = user
+            group.selector = selector
         else:
             self._check_open(group, queue, run, incarnation)
+            group.check_selector(selector)
         if owns_queue:
             group.owns_queue = True
         group.epoch += 1
@@ -145,21 +160,22 @@ class Leases:
         }
         if group.made_by:
             opened["made_by"] = group.made_by
-        self._record(opened)
+        wishes = group.wish_as_json()
+        self._record(opened | wishes, WISH_VERSION if wishes else VERSION)
         self._log.close()
         self._events.lease_group_opened(name, group.epoch)
         return group
 
-    def restore(self, name: str, queue: Queue, incarnation: str) -> LeaseGroup:
+    def restore(self, name: str, queue: Queue, incarnation: str, wish: LeaseWish) -> LeaseGroup:
         """Makes a group known, live and in replay."""
-        group = LeaseGroup(name, queue, incarnation)
+        group = LeaseGroup(name, queue, incarnation, wish)
         self.groups[name] = group
         queue.holders.append(group)
         return group
 
     def count_state(self, group: LeaseGroup) -> None:
         """Counts the state of a group to the user that opened it first; live and in replay."""
-        size = group_state_bytes(group.name, group.run, group.made_by)
+        size = group_state_bytes(group.name, group.run, group.made_by, group.selector)
         self._client_limits.change(group.made_by, 0, size - group.state_bytes)
         group.state_bytes = size
 
@@ -288,6 +304,8 @@ class Leases:
         existing = group.leases.get(after + 1)
         if existing is not None:
             return existing
+        if after < group.newest:
+            raise self._unreadable(name, after + 1)  # lost with a damaged file
         if self._collector.collect(group, max_rows, max_bytes, until):
             return self._collector.make(group)
         return None
@@ -438,6 +456,8 @@ class Leases:
         self._client_limits.change(group.made_by, 0, -group.state_bytes)
         if group in group.queue.holders:
             group.queue.holders.remove(group)
+        if not any(other.wish.key == group.wish.key for other in self.on_queue(group.queue)):
+            self._dispatcher.end_search(group.queue, group.wish)
         # The moment it happens; should the rest be lost in a crash, only counts of deliveries are.
         self._record({"op": "release", "group": name})
         self._log.close()
@@ -466,5 +486,5 @@ class Leases:
                 self._events.lease_group_expiring(group.name, self.expires_in_ms(group))
         return found
 
-    def _record(self, value: dict[str, object]) -> None:
-        self._log.record(encode_json(LEASE, value))
+    def _record(self, value: dict[str, object], version: int = VERSION) -> None:
+        self._log.record(encode_json(LEASE, value, version))

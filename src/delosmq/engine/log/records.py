@@ -12,7 +12,7 @@ are not part of the meta: the store keeps them beside it.
     REFERRED  kind ver 0      | queue id u64 | sequence u64      (one more queue keeps a stored message)
     IDS       kind ver | first id that is not reserved u64
     BINDING   kind ver | JSON {"queue"|"address"|"drop_queue"|"drop_address": ...}
-    LEASE     kind ver | JSON {"group", "op", ...}
+    LEASE     kind ver | JSON {"group", "op", ...}      (version 2: {"op": "open", "selector", "wish", ...})
     DUPLICATE kind ver 0      | number u64 | number of the id forgotten for it u64 | transaction u64 | address u16 |
               id u16 | address | id              (counts at once with transaction 0, else with its commit)
     FORGOTTEN kind ver 0      | 0 u64 | count u32 | number u64 * count                    (duplicate ids)
@@ -67,7 +67,9 @@ DELAY_VERSION: Final = 3
 
 STAGING_VERSION: Final = 2
 """Of TRANSACTION records about what sinks stage and publish, which other releases must not overlook."""
-NEWEST: Final = {STORED: DELAY_VERSION, TRANSACTION: STAGING_VERSION}
+WISH_VERSION: Final = 2
+"""Of LEASE records that open a group which does not take all of its queue: other releases would lease the rest."""
+NEWEST: Final = {STORED: DELAY_VERSION, TRANSACTION: STAGING_VERSION, LEASE: WISH_VERSION}
 """By kind; the others have version 1 alone."""
 
 DURABLE_FLAG: Final = 1

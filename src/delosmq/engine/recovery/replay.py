@@ -54,6 +54,9 @@ from delosmq.model.message import Home, Message
 PURGED_PER_BATCH: Final = 200
 SLOTS_PER_TURN: Final = 4_096
 """Put into a queue at once: some milliseconds compiled, much less than any lease."""
+FIRST: Final = 1
+WISHES: Final = 2
+"""Versions of the state block: the second has lease groups that do not take all of their queue."""
 
 
 class EngineState(StateSource):
@@ -68,7 +71,7 @@ class EngineState(StateSource):
 
     def state(self) -> bytes:
         value: Json = {
-            "version": 1,
+            "version": WISHES if any(group.wish_as_json() for group in self._leases.groups.values()) else FIRST,
             "reserved_below": self._log.ids_reserved_below,
             "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
             "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
@@ -110,7 +113,7 @@ def _group_as_json(group: LeaseGroup) -> Json:
     }
     if group.made_by:
         value["made_by"] = group.made_by
-    return value
+    return value | group.wish_as_json()
 
 
 class EngineReplay(Replay):
@@ -151,11 +154,11 @@ class EngineReplay(Replay):
     def replay_state(self, position: Position, state: bytes) -> None:
         self._state_position = position
         value: Json = json.loads(state)
-        if value["version"] != 1:
+        if value["version"] not in (FIRST, WISHES):
             raise StorageError(
                 "DMQ2302",
-                f"the state block has version {value['version']}, this DelosMQ reads 1; start the release that wrote"
-                " it",
+                f"the state block has version {value['version']}, this DelosMQ reads {FIRST} and {WISHES}; start the"
+                " release that wrote it",
             )
         self._log.replay_reserved_ids(json_int(value["reserved_below"]))
         for address in json_list(value["addresses"]):

@@ -1,7 +1,9 @@
 """Replay of lease groups: the opener of each, its leases, and up to which of them it acknowledged."""
 
 from delosmq.engine.addresses.binding_codec import maker_from_json
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.lease_search import LeaseWish
 from delosmq.engine.leases.lease import Lease
 from delosmq.engine.leases.leases import Leases
 from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
@@ -41,14 +43,18 @@ class _GroupState:
         self.run: str = str(value["run"])
         self.contact_ms: int = json_int(value["contact"])
         self.owns_queue: bool = value.get("owns") is True
+        self.selector: str = str(value.get("selector", ""))
+        selector, sequence, from_ms = json_list(value.get("wish", ["", 0, 0]))
+        self.wish: tuple[str, int, int] = (str(selector), json_int(sequence), json_int(from_ms))
         self.made_by: str = maker_from_json(value)
 
 
 class LeaseReplay:
     """Collects lease groups of the state block and records about them."""
 
-    def __init__(self, leases: Leases) -> None:
+    def __init__(self, leases: Leases, events: EngineEvents) -> None:
         self._leases = leases
+        self._events = events
         self._groups: dict[str, _GroupState] = {}
 
     def replay_group(self, value: Json) -> None:
@@ -95,7 +101,8 @@ class LeaseReplay:
                 self._restore(name, state, queue, found[queue.id])
 
     def _restore(self, name: str, state: _GroupState, queue: Queue, slots: dict[int, Slot]) -> None:
-        group = self._leases.restore(name, queue, state.incarnation)
+        group = self._leases.restore(name, queue, state.incarnation, LeaseWish(*state.wish))
+        group.selector = state.selector
         group.epoch = state.epoch
         group.run = state.run
         group.contact_ms = state.contact_ms
@@ -104,12 +111,16 @@ class LeaseReplay:
         self._leases.count_state(group)
         for number in sorted(state.leases):
             rows = LeaseSlots()
-            for sequence in unpack_sequences(state.leases[number]):
+            sequences = unpack_sequences(state.leases[number])
+            for sequence in sequences:
                 slot = slots.get(sequence)
                 if slot is not None:
                     queue.unschedule(slot)
                     queue.deliver(slot, group)
                     rows.add(slot)
+            # Of what is acknowledged the references may have ended already.
+            if number > state.acked and len(rows.slots) < len(sequences):
+                self._events.lease_rows_lost(name, number, len(sequences) - len(rows.slots), len(sequences))
             if rows.slots:
                 group.adopt(Lease(number, rows))
         group.newest = max(state.newest, state.acked)

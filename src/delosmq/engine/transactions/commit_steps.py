@@ -319,8 +319,7 @@ class CommitSteps:
 
     def _number(self, transaction: Transaction) -> None:
         transaction.state = COMMITTING
-        count = transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
-        transaction.first_sequence = self._log.take_ids(count)
+        transaction.first_sequence = self._log.take_ids(self._count(transaction))
 
     def _enter(self, transaction: Transaction, position: Position) -> None:
         transaction.position = position
@@ -337,6 +336,18 @@ class CommitSteps:
                 queue.barrier_sequence = linked
 
     # -- a large one: after the moment ---------------------------------------------------------------------------
+
+    def newest_sequence(self, queue: Queue) -> int:
+        """Of the last message of a queue, with those of large commits that are still to be linked in."""
+        newest: int = queue.newest_sequence
+        for transaction in self._linking:
+            if queue.id in transaction.queues:
+                newest = max(newest, transaction.first_sequence + self._count(transaction) - 1)
+        return newest
+
+    @staticmethod
+    def _count(transaction: Transaction) -> int:
+        return transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
 
     def is_turn(self, transaction: Transaction) -> bool:
         """Whether all that was committed before is linked: order of commits is order of messages."""

@@ -8,6 +8,7 @@ from delosmq.engine.base.jobs import NEXT_TICK, JobWaiter, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.browse_cursor import settle_loans
 from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.engine.routing.send import EngineProducers
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
@@ -87,6 +88,10 @@ class EngineTransactions:
             )
         self._owned[owner] = count + 1
         return self._open(owner, None, "")
+
+    def newest_sequence(self, queue: Queue) -> int:
+        """Of the last message of a queue, with what is committed and still to come."""
+        return self._commit_steps.newest_sequence(queue)
 
     def begin_branch(self, owner: str, xid: bytes, user: str) -> Transaction:
         """Opens a branch, which counts to ``user``.

@@ -6,10 +6,14 @@ from typing import Final, TypeVar
 
 from delosmq.engine.api import EngineBroker, Queue, Slot, SlotList, consumers_of, inspect
 from delosmq.manage.control.message_ids import LARGEST_SEQUENCE
+from delosmq.model.conversion import Conversions
+from delosmq.selectors.selector import parse_selector
+from delosmq.selectors.subject import Subject
 
 T = TypeVar("T")
 SLOTS_PER_SLICE: Final = 2_000
-"""About 1 ms of looking; the loop serves others between slices."""
+FILTERED_PER_SLICE: Final = 200
+"""About 1 ms of looking, without and with a selector; the loop serves others between slices."""
 
 TOLD_PER_SLICE: Final = 25
 """Standings, about 0.5 ms."""
@@ -42,6 +46,29 @@ def finish(walk: Generator[None, None, T]) -> T:
             return found
 
 
+class MessageFilter:
+    """Messages that match a selector, "" for all, and were accepted at ``since_ms`` or later and before ``before_ms``.
+
+    Raises:
+        SelectorError: ``selector`` is none.
+    """
+
+    def __init__(self, selector: str, since_ms: int, before_ms: int, *, conversions: Conversions) -> None:
+        self._selector = parse_selector(selector) if selector.strip() else None
+        self._since_ms = since_ms
+        self._before_ms = before_ms
+        self._subject = Subject(conversions)
+
+    def takes(self, slot: Slot) -> bool:
+        message = slot.message
+        if not self._since_ms <= message.timestamp_ms < self._before_ms:
+            return False
+        if self._selector is None:
+            return True
+        self._subject.look_at(message)
+        return self._selector.matches(self._subject)
+
+
 def _sequence_of(slot: Slot) -> int:
     return slot.sequence
 
@@ -67,6 +94,7 @@ class Browse:
         max_rows: int,
         scheduled: bool = False,
         only: Callable[[Slot], bool] | None = None,
+        slots_per_slice: int = SLOTS_PER_SLICE,
     ) -> None:
         self.found: list[Slot] = []
         self._after = after
@@ -77,6 +105,7 @@ class Browse:
         self._run: list[Slot] = []
         self._scheduled = scheduled
         self._only = only
+        self._per_slice = slots_per_slice
         self._work = self._all_steps(broker, queue)
 
     def __iter__(self) -> Iterator[None]:
@@ -105,8 +134,8 @@ class Browse:
         yield from self._merge()
 
     def _look_through_delivered(self, slots: list[Slot]) -> Iterator[None]:
-        for at in range(0, len(slots), SLOTS_PER_SLICE):
-            for slot in slots[at : at + SLOTS_PER_SLICE]:
+        for at in range(0, len(slots), self._per_slice):
+            for slot in slots[at : at + self._per_slice]:
                 if slot.in_list is not None:
                     self._add(slot)
             self._end_run()
@@ -124,7 +153,7 @@ class Browse:
                 last = slot.sequence
                 wanted -= self._add(slot)
             looked += 1
-            if looked % SLOTS_PER_SLICE == 0:
+            if looked % self._per_slice == 0:
                 self._end_run()
                 yield
                 if slot.in_list is not level:

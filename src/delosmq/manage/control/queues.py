@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, Purge, Queue
-from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.browse import FILTERED_PER_SLICE, SLOTS_PER_SLICE, Browse, MessageFilter
 from delosmq.manage.control.pagination import Page, listed, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
@@ -145,12 +145,22 @@ class QueueControl:
         self.find(login, name, EDIT)
         return self._broker.resources.purge_queue(name)
 
-    def browse(self, login: Login, name: str, *, after: int, until: int, max_rows: int) -> Browse:
+    def browse(
+        self, login: Login, name: str, *, after: int, until: int, max_rows: int, only: MessageFilter | None = None
+    ) -> Browse:
         """A look at messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence. Takes nothing.
 
         Who may consume may browse, as consuming shows as much."""
         queue = self.find(login, name, CONSUME, BROWSE)
-        return Browse(self._broker, queue, after=after, until=until, max_rows=max_rows)
+        return Browse(
+            self._broker,
+            queue,
+            after=after,
+            until=until,
+            max_rows=max_rows,
+            only=None if only is None else only.takes,
+            slots_per_slice=SLOTS_PER_SLICE if only is None else FILTERED_PER_SLICE,
+        )
 
     def find(self, login: Login, name: str, *permissions: str) -> Queue:
         """As `_permitted`, without what has expired by now."""

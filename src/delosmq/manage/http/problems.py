@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.api import LEASE_LOST, LeaseError, TransactionError, staging, xa
+from delosmq.engine.api import LeaseError, TransactionError, lease, staging, xa
 from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
     XAER_NOTA,
@@ -114,7 +114,7 @@ _STAGING: Final = {
 
 def _status_of(error: BrokerError) -> tuple[int, str]:
     if isinstance(error, LeaseError):
-        return (404 if error.condition == LEASE_LOST else 409), error.condition
+        return (404 if error.condition == lease.LEASE_LOST else 409), error.condition
     if isinstance(error, staging.StagingError):
         return _STAGING[error.condition], error.condition
     if isinstance(error, xa.XaError):

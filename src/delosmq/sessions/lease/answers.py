@@ -51,7 +51,7 @@ class GroupStat:
     """Where a group stands.
 
     Attributes:
-        newest_sequence: of the last message its queue was given.
+        newest_sequence: of the last message its queue was given, or is being given as it is committed.
         ready: messages that wait in the queue; leased: messages in leases that are not acknowledged.
         oldest_age_ms: age of the oldest of both, 0 when there are none.
         contact_age_ms: since its run was last heard of.

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import FOREIGN_INCARNATION, EngineBroker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
+from delosmq.engine.api import EngineBroker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
+from delosmq.engine.api import lease as leases
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
 from delosmq.sessions.lease.answers import GroupDetail, GroupLimits, GroupStat, LeaseExtent, OpenedGroup
@@ -11,7 +12,7 @@ from delosmq.sessions.lease.answers import GroupDetail, GroupLimits, GroupStat, 
 GROUP_LIMIT_BYTES: Final = 1024
 """As for queues: a subscription has the name of its group."""
 VERSION: Final = 2
-FEATURES: Final = ("limits", "touch", "expiry")
+FEATURES: Final = ("limits", "touch", "expiry", "selector", "start", "browse-selector")
 """What programs may look for in the answer of `LeaseSession.open`, as brokers of the first version have none of it."""
 
 
@@ -70,12 +71,23 @@ class LeaseSession:
         self._access = access
         self._login = login
 
-    def open(self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None) -> OpenedGroup:
+    def open(
+        self,
+        group: str,
+        *,
+        queue: str,
+        topic: str,
+        run: str,
+        incarnation: str | None,
+        selector: str = "",
+        start: leases.LeaseStart = leases.EARLIEST,
+    ) -> OpenedGroup:
         """Gives ``run`` the group on a queue, or on a topic as a durable subscription named like the group.
 
         Raises:
             MisuseError: not exactly one of queue and topic, or no name for a group.
             NotFoundError: there is no such queue; or no such address, and it may not be created.
+            SelectorError: ``selector`` is none.
         """
         if not 0 < len(group.encode()) <= GROUP_LIMIT_BYTES:
             raise MisuseError("DMQ5403", f"the name of a group has 1 to {GROUP_LIMIT_BYTES} bytes; choose another")
@@ -89,7 +101,14 @@ class LeaseSession:
             self._check_queue(queue)
         user = self._login.user
         opened = self._broker.lease_groups.open(
-            group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user
+            group,
+            queue=queue,
+            topic=topic,
+            run=run,
+            incarnation=incarnation,
+            user=user,
+            selector=selector,
+            start=start,
         )
         limits = self._broker.leases.limits
         return OpenedGroup(
@@ -126,7 +145,7 @@ class LeaseSession:
         if queue is not None and queue.address.name != topic:
             raise LeaseError(
                 "DMQ5402",
-                FOREIGN_INCARNATION,
+                leases.FOREIGN_INCARNATION,
                 f"'{group}' is taken: a queue of that name gets the messages of another address than '{topic}'; use"
                 " another group.id",
             )
@@ -228,7 +247,7 @@ def group_stat(broker: EngineBroker, group: LeaseGroup) -> GroupStat:
         group=group.name,
         queue=group.queue.name,
         incarnation=group.incarnation,
-        newest_sequence=group.queue.newest_sequence,
+        newest_sequence=broker.transactions.newest_sequence(group.queue),
         ready=group.queue.pending.count,
         leased=group.leased_count,
         oldest_age_ms=now - oldest_ms,

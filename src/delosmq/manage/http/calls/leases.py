@@ -6,6 +6,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from delosmq.engine.api import lease as leases
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import CallParts, Handlers
@@ -15,6 +16,7 @@ from delosmq.manage.http.requests.fields import LARGEST_INT
 from delosmq.manage.http.requests.leases import (
     AckLeases,
     DescribeLeases,
+    GroupStart,
     LeaseRows,
     NextLease,
     OpenLeases,
@@ -64,6 +66,8 @@ class LeaseCalls(Handlers[AccessControl]):
             topic=wanted.topic or "",
             run=wanted.run,
             incarnation=wanted.incarnation,
+            selector=wanted.selector,
+            start=_start(wanted.start),
         )
         return self._answer(opened)
 
@@ -136,6 +140,16 @@ class LeaseCalls(Handlers[AccessControl]):
             self._host.changed()
             await asyncio.sleep(SETTLE_PAUSE_S)
         return self._answer(Released(session.release(call.path["group"])))
+
+
+def _start(wanted: str | GroupStart) -> leases.LeaseStart:
+    if isinstance(wanted, str):
+        return leases.LeaseStart(latest=wanted == "latest")
+    if (wanted.sequence is None) == (wanted.time_ms is None):
+        raise ProblemError(
+            400, "DMQ6418", "INVALID", "start needs either a sequence or a time_ms, not both or neither; or 'latest'"
+        )
+    return leases.LeaseStart(wanted.sequence or 0, wanted.time_ms or 0)
 
 
 def _lease_number(text: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from delosmq.engine.api import Purge
+from delosmq.manage.control.browse import MessageFilter
 from delosmq.manage.control.pagination import Page
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
@@ -14,6 +15,7 @@ from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import Handlers, peek_all
 from delosmq.manage.http.operations import BASE, BROWSE, EDIT, VIEW, Answer, Call, operation
+from delosmq.manage.http.requests.fields import LARGEST_INT
 from delosmq.manage.http.requests.resources import (
     BrowseRows,
     CreateQueue,
@@ -104,8 +106,13 @@ class QueueCalls(Handlers[QueueControl]):
         """Messages of a queue in order of their sequence, without taking them."""
         names = choose_columns(wanted.columns, wanted.headers)
         queue = call.path["name"]
+        only: MessageFilter | None = None
+        if wanted.selector.strip() or wanted.since_ms or wanted.before_ms != LARGEST_INT:
+            only = MessageFilter(
+                wanted.selector, wanted.since_ms, wanted.before_ms, conversions=self._parts.conversions
+            )
         browse = self._control.browse(
-            call.login, queue, after=wanted.after, until=wanted.until, max_rows=wanted.max_rows
+            call.login, queue, after=wanted.after, until=wanted.until, max_rows=wanted.max_rows, only=only
         )
         for _ in browse:
             await asyncio.sleep(0)

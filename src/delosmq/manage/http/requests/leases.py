@@ -1,6 +1,6 @@
 """Requests about groups of leases and the rows of leases."""
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -12,13 +12,23 @@ MAX_BYTES: Final = 1 << 30
 LeaseNumber = Annotated[int, Field(ge=0, le=LARGEST_INT)]
 
 
+class GroupStart(JsonBody):
+    """One of the two: with this ``sequence`` or a higher one, or with what was accepted at ``time_ms`` or later."""
+
+    sequence: Count | None = None
+    time_ms: Count | None = None
+
+
 class OpenLeases(JsonBody):
-    """Opens a group on a queue or a topic. ``incarnation``: of the reader's checkpoint, null when it has none."""
+    """Opens a group on a queue or a topic. ``incarnation``: of the reader's checkpoint, null when it has none.
+    ``selector``: only messages that match; it stays with the group. ``start``: what a new group begins with."""
 
     queue: Name | None = None
     topic: Name | None = None
     run: Annotated[str, Field(min_length=1, max_length=200)]
     incarnation: Annotated[str, Field(max_length=200)] | None = None
+    selector: Annotated[str, Field(max_length=32_768)] = ""
+    start: Literal["earliest", "latest"] | GroupStart = "earliest"
 
 
 class NextLease(JsonBody):

@@ -147,8 +147,12 @@ class Forced(QueryFields):
 
 
 class BrowseRows(RowsWanted):
-    """Messages with ``after`` < sequence <= ``until``, at most ``max_rows``."""
+    """Messages with ``after`` < sequence <= ``until``, at most ``max_rows``; of these what matches ``selector`` and was
+    accepted at ``since_ms`` or later, and before ``before_ms``."""
 
     after: Count = 0
     until: Count = LARGEST_INT
+    selector: Annotated[str, Field(max_length=32_768)] = ""
+    since_ms: Count = 0
+    before_ms: Count = LARGEST_INT
     max_rows: Annotated[int, Field(ge=1, le=100_000)] = 10_000
