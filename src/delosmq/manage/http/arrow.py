@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from delosmq.engine.api import Slot
 from delosmq.manage.http.problems import ProblemError
 from delosmq.model.conversion import Conversions
-from delosmq.sessions.lease.columns import NAMES, PROPERTIES, Columns, PropertyColumn
+from delosmq.sessions.lease.columns import BODY_BYTES, NAMES, NO_LIMIT, PROPERTIES, Columns, PropertyColumn
 
 ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
 SLICE_ROWS: Final = 500
@@ -34,11 +34,12 @@ def choose_columns(wanted: str, headers: bool) -> tuple[str, ...]:
     """
     asked = [name for name in wanted.split(",") if name]
     for name in asked:
-        if name not in NAMES:
+        if name not in NAMES and name != BODY_BYTES:
             raise ProblemError(
                 400, "DMQ6411", "INVALID", f"there is no column '{name[:80]}'; the columns are {', '.join(NAMES)}"
             )
-    return tuple(name for name in NAMES if (not asked or name in asked) and (headers or name != PROPERTIES))
+    names = tuple(name for name in NAMES if (not asked or name in asked) and (headers or name != PROPERTIES))
+    return (*names, BODY_BYTES) if BODY_BYTES in asked else names
 
 
 async def load_pyarrow() -> Any:
@@ -69,6 +70,7 @@ def schema_of(arrow: Any, names: tuple[str, ...]) -> Any:
     types = {name: arrow.string() for name in NAMES}
     types["body"] = arrow.binary()
     types["sequence"] = arrow.int64()
+    types[BODY_BYTES] = arrow.int64()
     types["priority"] = arrow.int32()
     types["delivery_count"] = arrow.int32()
     types["durable"] = arrow.bool_()
@@ -83,8 +85,16 @@ class RowStream:
     """Sends slots as record batches. The slots are a snapshot: what happens to them meanwhile changes no row."""
 
     def __init__(
-        self, slots: list[Slot], names: tuple[str, ...], queue: str, *, conversions: Conversions, logger: logging.Logger
+        self,
+        slots: list[Slot],
+        names: tuple[str, ...],
+        queue: str,
+        *,
+        conversions: Conversions,
+        logger: logging.Logger,
+        most_body_bytes: int = NO_LIMIT,
     ) -> None:
+        self._most_body_bytes = most_body_bytes
         self._slots = slots
         self._names = names
         self._queue = queue
@@ -99,7 +109,7 @@ class RowStream:
         writer = _BatchWriter(arrow, schema_of(arrow, self._names))
         at = 0
         while at < len(self._slots):
-            columns = Columns(self._names, self._queue, self._conversions)
+            columns = Columns(self._names, self._queue, self._conversions, self._most_body_bytes)
             at = await self._fill(columns, at)
             if columns.unreadable:
                 self._logger.warning(

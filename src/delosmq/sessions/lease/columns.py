@@ -5,6 +5,7 @@ the ends of each row.
 """
 
 from typing import Final
+from zlib import crc32
 
 from delosmq.engine.api import Slot
 from delosmq.model.conversion import Conversion, Conversions
@@ -36,9 +37,13 @@ NAMES: Final = (
     "body_kind",
 )
 
+BODY_BYTES: Final = "body_bytes"
+"""A column of those who ask for it: how long the body is, also where it is left out as it is too long."""
+NO_LIMIT: Final = -1
+
 _US_PER_MS: Final = 1000
 _OF_HEADERS: Final = frozenset(("group_id", "correlation_id", "reply_to", "type", "content_type", PROPERTIES))
-_NEEDS_HUB: Final = _OF_HEADERS.union((BODY, "body_kind"))
+_NEEDS_HUB: Final = _OF_HEADERS.union((BODY, "body_kind", BODY_BYTES))
 
 
 class PropertyColumn:
@@ -65,6 +70,9 @@ class PropertyColumn:
 class Columns:
     """Collects rows, column by column, and converts of each message only what a column asks for.
 
+    Args:
+        most_body_bytes: a longer body is left out: its row has an empty one.
+
     Attributes:
         values: one list for each name, all of the same length; that of `PROPERTIES` stays empty.
         properties: what is asked for in its place.
@@ -73,8 +81,12 @@ class Columns:
         unreadable: messages with an encoding that could not be read; their row has the body as it is and no properties.
     """
 
-    def __init__(self, names: tuple[str, ...], queue: str, conversions: Conversions) -> None:
+    def __init__(
+        self, names: tuple[str, ...], queue: str, conversions: Conversions, most_body_bytes: int = NO_LIMIT
+    ) -> None:
         self.names = names
+        self._most_body_bytes = most_body_bytes
+        self._lengths: list[object] = []
         self.values: list[list[object]] = [[] for _ in names]
         self.properties: PropertyColumn = PropertyColumn()
         self.rows: int = 0
@@ -108,6 +120,8 @@ class Columns:
             if self._needs_hub:
                 self._convert(message)
             at += 1
+        if self._most_body_bytes != NO_LIMIT or BODY_BYTES in self.names:
+            self._measure_bodies()
         taken = slots[start:at]
         for i, name in enumerate(self.names):
             if name == PROPERTIES:
@@ -122,6 +136,16 @@ class Columns:
         self._bodies = []
         self._kinds = []
         return at
+
+    def _measure_bodies(self) -> None:
+        bodies = self._bodies
+        self._lengths = []
+        for i in range(len(bodies)):
+            body = bodies[i]
+            assert isinstance(body, bytes)
+            self._lengths.append(len(body))
+            if NO_LIMIT != self._most_body_bytes < len(body):
+                bodies[i] = b""
 
     def _convert(self, message: Message) -> None:
         """Appends the hub form of a message, as far as it is needed, its body and its kind."""
@@ -169,6 +193,8 @@ class Columns:
             return self._bodies
         if name == "body_kind":
             return self._kinds
+        if name == BODY_BYTES:
+            return self._lengths
         if name == "group_id":
             return [hub.group_id for hub in hubs]
         if name == "correlation_id":
@@ -214,6 +240,28 @@ class Columns:
                 family = protocol.partition("/")[0].upper()
             found.append(family)
         return found
+
+
+def body_of(message: Message, conversions: Conversions) -> bytes:
+    """The body of a message as its row has it, however long."""
+    columns = Columns((BODY,), "", conversions)
+    columns.add([Slot(message, True)], 0, 1, len(message.head) + len(message.body) + 1)
+    body = columns.values[0][0]
+    assert isinstance(body, bytes)
+    return body
+
+
+def part_of(slot: Slot, of: int) -> int:
+    """The part in which a row is, of so many: all of a message group are in one, those without a group by turns."""
+    group = slot.message.group_id
+    return (crc32(group.encode("utf-8", "surrogatepass")) if group else slot.sequence) % of
+
+
+def body_lengths(slots: list[Slot], conversions: Conversions) -> list[int]:
+    """How long the bodies of messages are in their rows."""
+    columns = Columns((BODY_BYTES,), "", conversions)
+    columns.add(slots, 0, len(slots), 1 << 62)
+    return [length for length in columns.values[0] if isinstance(length, int)]
 
 
 def expires_at_us(message: Message) -> int | None:

@@ -12,7 +12,7 @@ from delosmq.sessions.lease.answers import GroupDetail, GroupLimits, GroupStat, 
 GROUP_LIMIT_BYTES: Final = 1024
 """As for queues: a subscription has the name of its group."""
 VERSION: Final = 2
-FEATURES: Final = ("limits", "touch", "expiry", "selector", "start", "browse-selector")
+FEATURES: Final = ("limits", "touch", "expiry", "selector", "start", "browse-selector", "parts", "large-bodies")
 """What programs may look for in the answer of `LeaseSession.open`, as brokers of the first version have none of it."""
 
 
@@ -188,6 +188,21 @@ class LeaseSession:
         """A copy of rows ``start`` to ``stop`` (exclusive) of a lease, fewer when it is shorter. Changes nothing."""
         self._find(group)
         return list(self._broker.leases.rows(group, number, start, stop, epoch))
+
+    def row(self, group: str, number: int, sequence: int) -> Slot:
+        """One row of a lease.
+
+        Raises:
+            NotFoundError: the lease has no such row.
+        """
+        found = self._find(group)
+        slots = self._broker.leases.rows(group, number, 0, found.held_count)
+        slot = found.slot_of(sequence)
+        if slot is None or slot not in slots:
+            raise NotFoundError(
+                "DMQ5405", f"lease {number} of group '{group}' has no row with sequence {sequence}; ask for its rows"
+            )
+        return slot
 
     def acknowledge(self, group: str, number: int, epoch: int) -> int:
         """Acknowledges all leases up to ``number``; gives the newest acknowledged."""

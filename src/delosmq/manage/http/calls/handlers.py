@@ -14,6 +14,7 @@ from delosmq.manage.http.arrow import RowStream
 from delosmq.manage.http.operations import Answer
 from delosmq.manage.http.sync_wait import wait_synced
 from delosmq.model.conversion import Conversions
+from delosmq.sessions.lease.columns import NO_LIMIT
 from delosmq.sessions.outbox import Gate
 
 ITEMS_PER_TURN: Final = 100
@@ -61,10 +62,19 @@ class Handlers(Generic[C]):
         self._host.changed()
         return Answer(content, self._broker.log.position, entries)
 
-    async def _rows(self, slots: list[Slot], columns: tuple[str, ...], queue: str) -> Response:
+    async def _rows(
+        self, slots: list[Slot], columns: tuple[str, ...], queue: str, most_body_bytes: int = NO_LIMIT
+    ) -> Response:
         position = self._broker.log.position
         self._host.changed()
-        rows = RowStream(slots, columns, queue, conversions=self._parts.conversions, logger=self._parts.logger)
+        rows = RowStream(
+            slots,
+            columns,
+            queue,
+            conversions=self._parts.conversions,
+            logger=self._parts.logger,
+            most_body_bytes=most_body_bytes,
+        )
         response = await rows.response()
         await wait_synced(self._parts.gate, position)
         return response

@@ -1,14 +1,16 @@
 """The calls of lease readers."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from delosmq.engine.api import Slot
 from delosmq.engine.api import lease as leases
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
-from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
+from delosmq.manage.http.arrow import ARROW_TYPE, ROWS_PER_TURN, SLICE_ROWS, choose_columns
 from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, Answer, Call, operation
 from delosmq.manage.http.problems import ProblemError
@@ -24,14 +26,16 @@ from delosmq.manage.http.requests.leases import (
     ReleaseGroup,
     TouchGroup,
 )
-from delosmq.manage.http.sync_wait import Drain, LongPoll
+from delosmq.manage.http.sync_wait import Drain, LongPoll, wait_synced
 from delosmq.security.access import AccessControl
 from delosmq.sessions.lease.answers import GroupDetail, GroupStat, LeaseExtent, OpenedGroup
+from delosmq.sessions.lease.columns import BODY_BYTES, NO_LIMIT, body_lengths, body_of, part_of
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
 
 _ALL: Final = f"{BASE}/leases"
 _ONE: Final = f"{_ALL}/{{group}}"
 _CONSUME: Final = "consume on the address of the queue"
+BODY_TYPE: Final = "application/octet-stream"
 SETTLE_PAUSE_S: Final = 0.005
 """While ticks work off what a group acknowledged, before it is released."""
 
@@ -120,11 +124,46 @@ class LeaseCalls(Handlers[AccessControl]):
     async def rows(self, call: Call, wanted: LeaseRows) -> Response:
         """Rows of a lease; changes nothing."""
         names = choose_columns(wanted.columns, wanted.headers)
+        if wanted.part >= wanted.of:
+            raise ProblemError(
+                400, "DMQ6419", "INVALID", f"'part' is {wanted.part} of {wanted.of}; parts are counted from 0"
+            )
+        most = NO_LIMIT if wanted.max_body_bytes is None else wanted.max_body_bytes
+        if most != NO_LIMIT and wanted.large == "reference" and BODY_BYTES not in names:
+            names = (*names, BODY_BYTES)
         group = call.path["group"]
         session = self._session(call)
         slots = session.rows(group, _lease_number(call.path["lease"]), wanted.lo, wanted.hi, wanted.epoch)
         queue = self._broker.leases.find(group).queue.name
-        return await self._rows(slots, names, queue)
+        if wanted.of > 1:
+            slots = await _rows_of_part(slots, wanted.part, wanted.of)
+        if most != NO_LIMIT and wanted.large == "refuse":
+            await self._check_bodies(slots, most)
+        return await self._rows(slots, names, queue, most)
+
+    async def _check_bodies(self, slots: Sequence[Slot], most: int) -> None:
+        for start in range(0, len(slots), ROWS_PER_TURN):
+            turn = slots[start : start + ROWS_PER_TURN]
+            for slot, length in zip(turn, body_lengths([*turn], self._parts.conversions), strict=True):
+                if length > most:
+                    raise ProblemError(
+                        409,
+                        "DMQ6420",
+                        "BODY_TOO_LARGE",
+                        f"the body of message {slot.sequence} has {length} bytes, and max_body_bytes is {most}: raise"
+                        " it, or ask for references with large=reference and fetch such bodies one by one",
+                    )
+            await asyncio.sleep(0)
+
+    @operation("GET", f"{_ONE}/{{lease}}/rows/{{sequence}}/body", "fetchBody", _CONSUME, media_type=BODY_TYPE)
+    async def body(self, call: Call) -> Response:
+        """The body of one row of a lease, however long."""
+        numbers = _lease_number(call.path["lease"]), _lease_number(call.path["sequence"])
+        slot = self._session(call).row(call.path["group"], *numbers)
+        position = self._broker.log.position
+        self._host.changed()
+        await wait_synced(self._parts.gate, position)
+        return Response(body_of(slot.message, self._parts.conversions), media_type=BODY_TYPE)
 
     @operation("POST", f"{_ONE}/ack", "ackLeases", _CONSUME)
     async def ack(self, call: Call, wanted: AckLeases) -> Answer[Acked]:
@@ -140,6 +179,14 @@ class LeaseCalls(Handlers[AccessControl]):
             self._host.changed()
             await asyncio.sleep(SETTLE_PAUSE_S)
         return self._answer(Released(session.release(call.path["group"])))
+
+
+async def _rows_of_part(slots: list[Slot], part: int, of: int) -> list[Slot]:
+    found: list[Slot] = []
+    for start in range(0, len(slots), SLICE_ROWS):
+        found += [slot for slot in slots[start : start + SLICE_ROWS] if part_of(slot, of) == part]
+        await asyncio.sleep(0)
+    return found
 
 
 def _start(wanted: str | GroupStart) -> leases.LeaseStart:

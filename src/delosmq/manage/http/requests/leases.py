@@ -75,7 +75,12 @@ class DescribeLeases(ReaderEpoch):
 
 
 class LeaseRows(RowsWanted, ReaderEpoch):
-    """Rows ``lo`` (inclusive) to ``hi`` (exclusive) of a lease."""
+    """Rows ``lo`` (inclusive) to ``hi`` (exclusive) of a lease; of these one ``part`` of so many. Bodies longer than
+    ``max_body_bytes`` are refused, or left out: their rows are references, with their length in ``body_bytes``."""
 
     lo: Count = 0
     hi: Count = LARGEST_INT
+    part: Count = 0
+    of: Annotated[int, Field(ge=1, le=10_000)] = 1
+    max_body_bytes: Count | None = None
+    large: Literal["refuse", "reference"] = "refuse"
