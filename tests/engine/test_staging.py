@@ -5,16 +5,15 @@ import pytest
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
-from delosmq.engine.transactions.staging import (
-    MOST_APPLICATIONS,
+from delosmq.engine.transactions.staging import SCAN_PERIOD_MS
+from delosmq.engine.transactions.staging_errors import (
     NO_ROOM_NOW,
     NOT_YOURS,
     PART_BUSY,
     PART_LOST,
-    SCAN_PERIOD_MS,
-    SURE_MS,
     StagingError,
 )
+from delosmq.engine.transactions.staging_published import MOST_APPLICATIONS, SURE_MS
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import ANY_ROUTING, Message
@@ -124,8 +123,8 @@ def test_a_batch_is_published_once_and_later_attempts_are_discarded() -> None:
     assert publish(bench, 6, "c")
     assert bench.pending("out") == "3"
     assert not publish(bench, 6, "c")
-    assert bench.broker.staging.is_published(APP, 6)
-    assert not bench.broker.staging.is_published(APP, 7)
+    assert bench.broker.staging.published.holds(APP, 6)
+    assert not bench.broker.staging.published.holds(APP, 7)
     assert bench.pending("out") == "3"
     assert parts(bench) == ""
     assert bench.broker.used_bytes == recount(bench.broker)
@@ -176,7 +175,7 @@ def test_the_state_block_says_what_is_staged_and_published() -> None:
     stage(bench, "b", "3", batch=1)
     again = bench_of(StateStore(bench))
     assert parts(again) == "b"
-    assert again.broker.staging.is_published(APP, 0)
+    assert again.broker.staging.published.holds(APP, 0)
     staged = again.broker.staging.staged(APP, 1, "b", USER)
     assert staged is not None
     assert staged.rows == 1
@@ -290,19 +289,19 @@ def test_a_published_batch_is_forgotten_after_its_retention_and_not_because_of_a
     bench.clock.set_by_ms = 400 * DAY_MS
     bench.clock.now_ms += SURE_MS - SCAN_PERIOD_MS
     drain(bench)
-    assert bench.broker.staging.is_published(APP, 0)
+    assert bench.broker.staging.published.holds(APP, 0)
     bench.clock.now_ms += 2 * SCAN_PERIOD_MS
     drain(bench)
-    assert not bench.broker.staging.is_published(APP, 0)
-    assert not restarted(bench).broker.staging.is_published(APP, 0)
+    assert not bench.broker.staging.published.holds(APP, 0)
+    assert not restarted(bench).broker.staging.published.holds(APP, 0)
 
 
 def test_an_operator_forgets_an_application() -> None:
     bench = bench_of()
     assert publish(bench, 0)
-    assert bench.broker.staging.record_forget(APP)
-    assert not bench.broker.staging.record_forget(APP)
-    assert not restarted(bench).broker.staging.is_published(APP, 0)
+    assert bench.broker.staging.published.record_forget(APP)
+    assert not bench.broker.staging.published.record_forget(APP)
+    assert not restarted(bench).broker.staging.published.holds(APP, 0)
     check_shares(bench.broker)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from delosmq.engine.transactions.transaction import ACTIVE
 from delosmq.manage.http.arrow import ARROW_TYPE
-from delosmq.manage.http.calls.staging import STAGE_LIMIT_BYTES
+from delosmq.manage.http.calls import staging as staging_calls
+from delosmq.manage.http.calls.staging import AT_ONCE, STAGE_LIMIT_BYTES
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
 from delosmq.sessions.staging.session import ROWS_LIMIT
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
@@ -65,9 +66,9 @@ async def test_rows_are_staged_and_published_once(api: Api):  # PIPE-1
     assert staged == {"part": "a", "rows": 2, "duplicates": 0, "dropped": 0, "published": False}
     assert succeeded(await stage(api, "a", words("1 2"))) == staged
     assert texts(api) == ""
-    assert succeeded(await publish(api, "a")) == {"batch": 0, "already": False}
+    assert succeeded(await publish(api, "a")) == {"batch": 0, "already": False, "last": 0}
     await eventually(lambda: texts(api) == "1 2")
-    assert succeeded(await publish(api, "a")) == {"batch": 0, "already": True}
+    assert succeeded(await publish(api, "a")) == {"batch": 0, "already": True, "last": 0}
     assert succeeded(await stage(api, "b", words("1 2")))["published"] is True
     assert texts(api) == "1 2"
 
@@ -274,3 +275,73 @@ async def test_an_answer_waits_until_it_survives_a_crash(api: Api):
     api.host.store.held = False
     api.host.store.flush()
     succeeded(await waiting)
+
+
+async def test_calls_that_wait_for_one_address_keep_none_from_another(api: Api):
+    api.broker.addresses["q"].account.set_limits(-1, 1)
+    api.send("q", "x")
+    waiting = [asyncio.create_task(stage(api, f"w{k}", words("1"))) for k in range(AT_ONCE + 2)]
+    await eventually(lambda: len(api.broker.addresses["q"].waiters) == len(waiting))
+    succeeded(await stage(api, "other", words("1"), address="fresh", routing_type="ANYCAST"))
+    api.broker.addresses["q"].account.set_limits(-1, 100)
+    api.broker.resources.purge_queue("q")
+    api.host.changed()
+    assert {succeeded(one)["rows"] for one in await asyncio.gather(*waiting)} == {1}
+
+
+async def test_bodies_that_wait_are_bounded_and_what_is_beyond_is_told_at_once(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(staging_calls, "WAITING_LIMIT_BYTES", 2 * len(encoded(words("1"))))
+    api.broker.addresses["q"].account.set_limits(-1, 1)
+    api.send("q", "x")
+    waiting = [asyncio.create_task(stage(api, f"w{k}", words("1"))) for k in range(AT_ONCE)]
+    await eventually(lambda: len(api.broker.addresses["q"].waiters) == AT_ONCE)
+    waiting += [asyncio.create_task(stage(api, f"more{k}", words("1"))) for k in range(2)]
+    await eventually(lambda: len(api.broker.addresses["q"].waiters) == AT_ONCE + 2)
+    # All places are taken by calls that wait, for whose bodies there is no memory elsewhere: they make way.
+    succeeded(await stage(api, "other", words("1"), address="fresh", routing_type="ANYCAST"))
+    api.broker.addresses["q"].account.set_limits(-1, 100)
+    api.broker.resources.purge_queue("q")
+    api.host.changed()
+    answers = [answer.status_code for answer in await asyncio.gather(*waiting)]
+    assert 200 in answers
+    assert 503 in answers
+
+
+async def test_a_full_place_is_no_dead_broker(api: Api, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(staging_calls, "PLACE_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(staging_calls, "WAITING_LIMIT_BYTES", 0)
+    monkeypatch.setattr(staging_calls, "LOOK_AGAIN_S", 60.0)
+    api.broker.addresses["q"].account.set_limits(-1, 1)
+    api.send("q", "x")
+    waiting = [asyncio.create_task(stage(api, f"w{k}", words("1"))) for k in range(AT_ONCE)]
+    await eventually(lambda: len(api.broker.addresses["q"].waiters) == len(waiting))
+    response = await stage(api, "other", words("1"), address="fresh", routing_type="ANYCAST")
+    assert problem(response) == (503, "DMQ6441", "NO_ROOM_NOW")
+    api.broker.resources.purge_queue("q")
+    api.broker.addresses["q"].account.set_limits(-1, 100)
+    api.host.changed()
+    await asyncio.gather(*waiting)
+
+
+async def test_what_is_staged_at_a_full_address_is_named(api: Api):
+    api.broker.addresses["q"].account.set_limits(-1, 3)
+    succeeded(await stage(api, "a", words("1 2"), batch=7))
+    response = await stage(api, "b", words("1 2"), batch=8, wait_ms=0)
+    assert problem(response) == (503, "DMQ6437", "NO_ROOM_NOW")
+    assert "batch 7 of 'app' 2 messages" in response.json()["detail"]
+
+
+async def test_another_attempt_takes_the_place_of_a_dead_one(api: Api):
+    api.broker.addresses["q"].account.set_limits(-1, 3)
+    succeeded(await stage(api, "a", words("1 2"), attempt="one", task="0", run="x"))
+    succeeded(await stage(api, "b", words("1 2"), attempt="two", task="0", run="y"))
+    assert problem(await stage(api, "c", words("1"), attempt="one")) == (409, "DMQ2665", "FENCED")
+    body = {"parts": ["b"], "attempt": "two"}
+    assert succeeded(await api.post(f"{STAGING}/app/0/publish", body))["last"] == 0
+    third = {"parts": [], "attempt": "three"}
+    assert succeeded(await api.post(f"{STAGING}/app/1/publish", third)) == {"batch": 1, "already": False, "last": 1}
+    refused = await api.post(f"{STAGING}/app/2/publish", {"parts": [], "attempt": "two"})
+    assert problem(refused) == (409, "DMQ2667", "FENCED")
+    await eventually(lambda: texts(api) == "1 2")

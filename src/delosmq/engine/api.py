@@ -28,7 +28,7 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS, DroppedListener
 from delosmq.engine.routing.held_messages import dead_count, expired_count, held_count, is_held
 from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, ROUTED
-from delosmq.engine.transactions import staging, xa
+from delosmq.engine.transactions import staging_errors, xa
 from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction, TransactionError
 
 __all__ = [
@@ -88,7 +88,7 @@ __all__ = [
     "is_held",
     "lease",
     "rules_of",
-    "staging",
+    "staging_errors",
     "waiting_reason",
     "xa",
 ]

@@ -80,6 +80,10 @@ class LimitError(BrokerError):
     """A configured limit is reached; nothing has changed. Trying again later may succeed."""
 
 
+class DiskFullError(LimitError):
+    """The disk is full, and what is left of the journal is for acknowledgements; nothing has changed."""
+
+
 class StorageError(BrokerError):
     """The store can't do its work: damaged, full or failing."""
 

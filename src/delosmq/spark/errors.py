@@ -71,6 +71,10 @@ class PartBusyError(BrokerError):
     """The part is being staged by another call."""
 
 
+class CheckpointBehindError(BrokerError):
+    """The query has published later batches than its checkpoint knows of; nothing of this one was sent."""
+
+
 class PartLostError(BrokerError):
     """A part of the batch is not staged any more; nothing of the batch was published."""
 

@@ -25,6 +25,8 @@ PART_ROWS = 20_000
 PART_BYTES = 4 * 1024 * 1024
 """Of one part; the broker takes 50,000 rows and 6 MiB."""
 PAUSE_S = 1.0
+LONGEST_PAUSE_S = 8.0
+"""While an address stays full; the broker takes a batch that is silent for longer than 20 s for one that gave up."""
 BUSY_ATTEMPTS = 60
 WAIT_MS = 20_000
 """How long one call waits at the broker for room; then the log says so and the broker is asked again."""
@@ -49,18 +51,39 @@ class SendDefaults:
     time_to_live_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class WriteAttempt:
+    """Who stages: a dead attempt, or run of a task, then makes room for the next. Names are never used again.
+
+    Attributes:
+        name: of the attempt at a batch, or of all attempts that one start of a program makes.
+        task: of the attempt, such as a partition; run: of the task.
+    """
+
+    name: str = ""
+    task: str = ""
+    run: str = ""
+
+
 class StagingClient:
-    """The staging calls of a broker. Not for several threads. Pickled: never."""
+    """The staging calls of a broker. Not for several threads. Pickled: never.
+
+    Attributes:
+        last_published: the last batch of the application, as `publish` learned it.
+    """
 
     def __init__(
         self,
         connection: ConnectionOptions,
         defaults: SendDefaults,
+        attempt: WriteAttempt = WriteAttempt(),
         *,
         transport: Transport | None = None,
         pause_s: float = PAUSE_S,
     ) -> None:
         self.transport = transport or Transport(connection)
+        self.last_published = 0
+        self._attempt = attempt
         self._pause_s = pause_s
         fields = {
             "address": defaults.address,
@@ -69,6 +92,9 @@ class StagingClient:
             "priority": defaults.priority,
             "time_to_live_ms": defaults.time_to_live_ms,
             "wait_ms": WAIT_MS,
+            "attempt": attempt.name,
+            "task": attempt.task,
+            "run": attempt.run,
         }
         self._query = urlencode(fields)
 
@@ -102,9 +128,11 @@ class StagingClient:
             rows: an Arrow IPC stream.
 
         Raises:
+            FencedError: another attempt at the batch, or run of the task, has begun.
             BrokerError: the broker refuses it.
         """
         path = f"{_path(application, batch)}/parts/{segment(part)}?{self._query}"
+        pause_s = self._pause_s
         busy = 0
         while True:
             try:
@@ -112,21 +140,33 @@ class StagingClient:
                 return
             except errors.NoRoomError as full:
                 logger.warning(f"DMQ8170: a task of '{application}' waits: {full.message}")
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             except errors.PartBusyError:
                 # An earlier call of ours, whose answer was lost, is still at work.
                 busy += 1
                 if busy > BUSY_ATTEMPTS:
                     raise
-            time.sleep(self._pause_s)
+                time.sleep(self._pause_s)
 
     def publish(self, application: str, batch: int, parts: list[str]) -> bool:
-        """Publishes a batch; false when it was published before.
+        """Publishes a batch; false when it, or a later one, was published before (`last_published`). Waits while the
+        disk is full.
 
         Raises:
             PartLostError: one of the parts is gone; nothing was published.
+            FencedError: another attempt has published since this one last did.
         """
-        answer = self.transport.call("POST", f"{_path(application, batch)}/publish", {"parts": parts})
-        return answer.get("already") is not True
+        wanted: dict[str, object] = {"parts": parts, "attempt": self._attempt.name}
+        while True:
+            try:
+                answer = self.transport.call("POST", f"{_path(application, batch)}/publish", wanted)
+            except errors.NoRoomError as full:
+                logger.warning(f"DMQ8170: batch {batch} of '{application}' waits: {full.message}")
+                time.sleep(self._pause_s)
+                continue
+            self.last_published = int(answer.get("last", batch))
+            return answer.get("already") is not True
 
     def discard(self, application: str, batch: int, parts: list[str]) -> None:
         """Discards parts; changes nothing once the batch is published."""

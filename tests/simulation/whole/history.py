@@ -81,9 +81,23 @@ STAGED: dict[str, Act] = {
     "publish": staging.publish,
     "discard": staging.discard,
     "come late": staging.come_late,
+    "stage late": staging.stage_late,
 }
 """Steps of histories with sinks."""
-STAGING = ("stage", "stage", "stage", BEAT, BEAT, "publish", "publish", BEAT, "discard", "come late", CRASH)
+STAGING = (
+    "stage",
+    "stage",
+    "stage",
+    BEAT,
+    BEAT,
+    "publish",
+    "publish",
+    BEAT,
+    "discard",
+    "come late",
+    "stage late",
+    CRASH,
+)
 WAITING = ("send", "return", "stomp send", "stomp return")
 SLICED: dict[str, Act] = {
     FAR: acts.acknowledge_far,
@@ -186,6 +200,8 @@ class Tale:
         self.staged = 0
         self.published = 0
         self.told = 0
+        self.run_again = 0
+        self.late = 0
 
     def add(self, other: "Tale") -> None:
         """Sums up."""
@@ -308,6 +324,8 @@ class Run:
         self.tale.prepared = len(knowledge.prepared_told)
         self.tale.staged = knowledge.drivers.staged
         self.tale.published = knowledge.drivers.published
+        self.tale.run_again = knowledge.drivers.run_again
+        self.tale.late = knowledge.drivers.late
         return self.tale
 
     def _step(self, index: int, step: Step) -> None:

@@ -156,8 +156,8 @@ def check_shares(broker: EngineBroker) -> None:
     for transaction in broker.staging.parts.values():
         part = transaction.part
         assert part is not None
-        _add(shares, part.made_by, 0, part_state_bytes(part.application, part.uuid, part.made_by))
-    for last in broker.staging.published.values():
+        _add(shares, part.made_by, 0, part_state_bytes(part.application, part.names, part.made_by))
+    for last in broker.staging.published.by_name.values():
         _add(shares, last.made_by, 0, published_state_bytes(last.application, last.made_by))
     limits = broker.client_limits
     said = {
@@ -279,13 +279,13 @@ def _branches(broker: EngineBroker) -> dict[str, object]:
 
 def _staged(broker: EngineBroker) -> dict[str, object]:
     found: dict[str, object] = {
-        f"published {name}": (last.batch, last.made_by) for name, last in broker.staging.published.items()
+        f"published {name}": (last.batch, last.made_by) for name, last in broker.staging.published.by_name.items()
     }
     for uuid, transaction in broker.staging.parts.items():
         part = transaction.part
         if transaction.state == PREPARED and part is not None:
             numbers = [number_of(planned.message.body) for planned in transaction.planned if planned.message.durable]
-            found[uuid] = (part.application, part.batch, part.rows, part.made_by, sorted(numbers))
+            found[uuid] = (part.application, part.batch, part.rows, part.made_by, part.names, sorted(numbers))
     return found
 
 

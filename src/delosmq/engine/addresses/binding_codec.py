@@ -19,7 +19,7 @@ WISH_BYTES: Final = 96
 """Likewise for a lease group."""
 BRANCH_BYTES: Final = 96
 """Likewise for a branch."""
-STAGED_BYTES: Final = 192
+STAGED_BYTES: Final = 224
 """Likewise for a staged part."""
 PUBLISHED_BYTES: Final = 96
 """Likewise for the last published batch of an application."""
@@ -127,9 +127,9 @@ def branch_state_bytes(xid: bytes, made_by: str) -> int:
     return BRANCH_BYTES + 4 * len(xid) + _maker_bytes(made_by)
 
 
-def part_state_bytes(application: str, uuid: str, made_by: str) -> int:
-    """What a staged part takes in a state block."""
-    return STAGED_BYTES + len(json.dumps(application)) + len(json.dumps(uuid)) + _maker_bytes(made_by)
+def part_state_bytes(application: str, texts: list[str], made_by: str) -> int:
+    """What a staged part takes in a state block; ``texts``: all others that name it."""
+    return STAGED_BYTES + len(json.dumps(application)) + len(json.dumps(texts)) + _maker_bytes(made_by)
 
 
 def published_state_bytes(application: str, made_by: str) -> int:

@@ -24,7 +24,7 @@ from delosmq.engine.log.records import (
     encode_referenced,
     encode_stored,
 )
-from delosmq.model.errors import InvariantError, LimitError
+from delosmq.model.errors import DiskFullError, InvariantError, LimitError
 from delosmq.model.ids import MessageId, Position, Sequence
 from delosmq.model.message import Home, Message
 
@@ -415,10 +415,10 @@ class Log:
             what: would be recorded, for the error: "a new queue".
 
         Raises:
-            LimitError: the disk is full, and what is left is for removals.
+            DiskFullError: what is left is for removals.
         """
         if self.storage_full and not self._store.takes(size_bytes):
-            raise LimitError(
+            raise DiskFullError(
                 "DMQ2685",
                 f"the disk is full, what is left of the journal is for acknowledgements, and {what} has to wait:"
                 " free some space or consume messages, then try again",

@@ -21,7 +21,8 @@ are not part of the meta: the store keeps them beside it.
     DISCARDED kind ver 0      | transaction u64 | count u32 | index u64 * count
               (messages of a transaction that come to nothing)
     TRANSACTION kind ver | JSON {"op": "prepare"|"commit"|"rollback"|"forget", ...}
-              (version 2: {"op": "prepare"|"publish"|"forget published", "app", ...}, of what sinks stage)
+              (version 2: {"op": "prepare"|"publish"|"forget published", "app", ...}, of what sinks stage;
+              version 3: "prepare" of a part that belongs to an attempt)
 
 Versions 2 and 3 of STORED have more, each by its flag and in this order, behind the annotations:
 
@@ -69,7 +70,9 @@ STAGING_VERSION: Final = 2
 """Of TRANSACTION records about what sinks stage and publish, which other releases must not overlook."""
 WISH_VERSION: Final = 2
 """Of LEASE records that open a group which does not take all of its queue: other releases would lease the rest."""
-NEWEST: Final = {STORED: DELAY_VERSION, TRANSACTION: STAGING_VERSION, LEASE: WISH_VERSION}
+ATTEMPT_VERSION: Final = 3
+"""Of those that say to which attempt a part belongs: releases that overlook it would not end those of dead ones."""
+NEWEST: Final = {STORED: DELAY_VERSION, TRANSACTION: ATTEMPT_VERSION, LEASE: WISH_VERSION}
 """By kind; the others have version 1 alone."""
 
 DURABLE_FLAG: Final = 1

@@ -85,9 +85,10 @@ class EngineState(StateSource):
         staged = [one for one in self._staging.parts.values() if one.state == PREPARED]
         if staged:
             value["staged"] = [prepared_as_json(one) for one in staged]
-        if self._staging.published:
+        published = self._staging.published.by_name
+        if published:
             value["published"] = [
-                [last.application, last.batch, last.at_ms, last.made_by] for last in self._staging.published.values()
+                [last.application, last.batch, last.at_ms, last.made_by] for last in published.values()
             ]
         filling = self._bindings.history_fills.progress
         if filling:

@@ -105,6 +105,9 @@ class TransactionReplay:
             part = StagedPart(str(value["app"]), int(str(value["batch"])), str(value["uuid"]), made_by)
             part.rows = int(str(value["rows"]))
             part.is_staged = True
+            part.attempt = str(value.get("attempt", ""))
+            part.task = str(value.get("task", ""))
+            part.run = str(value.get("run", ""))
         else:
             xid = bytes.fromhex(str(value["xid"]))
         self._prepared[int(str(value["tx"]))] = _Prepared(xid, int(str(value["at"])), made_by, part)
@@ -157,7 +160,7 @@ class TransactionReplay:
             self._branches.drop_heuristic(bytes.fromhex(str(value["xid"])))
             return
         if op == "forget published":
-            self._staging.forget(str(value["app"]))
+            self._staging.published.forget(str(value["app"]))
             return
         if op == "publish":
             for transaction, _ in _pairs(value["parts"]):

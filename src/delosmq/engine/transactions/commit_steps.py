@@ -11,6 +11,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.batch_limits import NO_ROOM, WAITS
 from delosmq.engine.log.records import (
     ACKNOWLEDGED,
+    ATTEMPT_VERSION,
     STAGING_VERSION,
     TRANSACTION,
     VERSION,
@@ -31,6 +32,7 @@ from delosmq.engine.transactions.transaction import (
     NOT_ROUTED,
     PREPARED,
     Promised,
+    StagedPart,
     Transaction,
     TransactionError,
     cost_of,
@@ -282,7 +284,7 @@ class CommitSteps:
         transaction.prepared_ms = prepared_ms
         transaction.state = PREPARED
         try:
-            version = VERSION if transaction.part is None else STAGING_VERSION
+            version = _prepare_version(transaction.part)
             self._log.record(encode_json(TRANSACTION, {"op": "prepare", **prepared_as_json(transaction)}, version))
             self._log.close()
         except StorageError:
@@ -420,9 +422,17 @@ def prepared_as_json(transaction: Transaction) -> dict[str, object]:
         value["xid"] = (transaction.xid or b"").hex()
     else:
         value |= {"app": part.application, "batch": part.batch, "uuid": part.uuid, "rows": part.rows}
+        if part.attempt:
+            value |= {"attempt": part.attempt, "task": part.task, "run": part.run}
     if transaction.made_by:
         value["made_by"] = transaction.made_by
     return value
+
+
+def _prepare_version(part: StagedPart | None) -> int:
+    if part is None:
+        return VERSION
+    return ATTEMPT_VERSION if part.attempt else STAGING_VERSION
 
 
 def duplicate_error(address: str) -> TransactionError:
@@ -437,6 +447,8 @@ def duplicate_error(address: str) -> TransactionError:
 
 def routing_error(transaction: Transaction, error: BrokerError) -> TransactionError:
     """A message can't be routed, or stored, at the commit."""
-    return TransactionError(
+    refusal = TransactionError(
         "DMQ2661", NOT_ROUTED, f"transaction {transaction.id} was rolled back: {error.message}; begin again"
     )
+    refusal.__cause__ = error
+    return refusal

@@ -8,69 +8,34 @@ was published last. Another call for that batch, or an earlier one, learns that 
 from collections.abc import Iterator
 from typing import Final
 
-from delosmq.engine.addresses.binding_codec import part_state_bytes, published_state_bytes
+from delosmq.engine.addresses.binding_codec import part_state_bytes
 from delosmq.engine.base.jobs import NEXT_TICK, JobWaiter
 from delosmq.engine.base.timers import NS_PER_MS, Timer
-from delosmq.engine.log.records import STAGING_VERSION, TRANSACTION, encode_json
 from delosmq.engine.routing.parts import RECORD_ROOM_BYTES, EngineParts
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
+from delosmq.engine.transactions.staging_batches import UnpublishedBatches
+from delosmq.engine.transactions.staging_errors import FENCED, NO_ROOM_NOW, PART_BUSY, PART_LOST, StagingError
+from delosmq.engine.transactions.staging_published import PublishedBatches
 from delosmq.engine.transactions.transaction import (
     ACTIVE,
     PREPARED,
+    ROLLBACK_ONLY,
     EndlessWaitError,
     StagedPart,
     Transaction,
 )
 from delosmq.engine.transactions.transactions import EngineTransactions
-from delosmq.model.errors import BrokerError, LimitError
+from delosmq.model.errors import BrokerError, DiskFullError, LimitError, StorageError
 from delosmq.model.ids import MonotonicNs
-from delosmq.model.message import Account, Message
-
-PART_LOST: Final = "PART_LOST"
-PART_BUSY: Final = "PART_BUSY"
-NOT_YOURS: Final = "NOT_YOURS"
-NO_ROOM_NOW: Final = "NO_ROOM_NOW"
+from delosmq.model.message import Message
 
 MOST_PARTS: Final = 10_000
 """All of them must fit into the state block of the store."""
-MOST_APPLICATIONS: Final = 10_000
-"""Likewise."""
 PARTS_PER_BATCH: Final = 1_024
 """One record names all parts of a batch; to write it takes about 3 ms."""
 NAMED_BYTES: Final = 48
 """What a part takes of that record."""
 SCAN_PERIOD_MS: Final = 60_000
-SURE_MS: Final = 24 * 3_600_000
-"""A published batch is forgotten only by a broker that has run for so long without hearing of its application: a clock
-that is set forward must not make a batch appear twice."""
-
-
-class StagingError(BrokerError):
-    """A sink can't stage or publish what it asks for.
-
-    Attributes:
-        condition: PART_LOST, PART_BUSY, NOT_YOURS, or NO_ROOM_NOW: nothing was staged, the same call may be repeated.
-    """
-
-    def __init__(self, code: str, condition: str, message: str) -> None:
-        super().__init__(code, message)
-        self.condition = condition
-
-
-class PublishedBatch:
-    """The last batch that an application published.
-
-    Attributes:
-        at_ms: wall clock; heard_ns: monotonic, of the last call that named it, or of the start.
-    """
-
-    def __init__(self, application: str, batch: int, at_ms: int, made_by: str) -> None:
-        self.application = application
-        self.batch = batch
-        self.at_ms = at_ms
-        self.made_by = made_by
-        self.heard_ns: int = 0
-        self.state_bytes: int = 0
 
 
 class _Staged(JobWaiter):
@@ -90,7 +55,7 @@ class Staging(Timer):
     """All staged parts, and the last published batch of each application.
 
     Attributes:
-        parts: their transactions, by uuid; published: by application.
+        parts: their transactions, by uuid; batches: the same, by batch; published: by application.
     """
 
     def __init__(self, parts: EngineParts, transactions: EngineTransactions, batch_bytes: int) -> None:
@@ -102,18 +67,14 @@ class Staging(Timer):
         self._duplicates = parts.duplicates
         self._transactions = transactions
         self._retention_ms: int = parts.settings.staged_retention_ms
-        self._published_retention_ms: int = parts.settings.published_retention_ms
         self.most_parts_of_batch: int = max(1, min(PARTS_PER_BATCH, batch_bytes // NAMED_BYTES))
         self.parts: dict[str, Transaction] = {}
-        self.published: dict[str, PublishedBatch] = {}
+        self.batches = UnpublishedBatches(parts.bindings, parts.memory, parts.clock)
+        self._ending_parts: int = 0
+        self.published = PublishedBatches(parts.bindings, parts.log, parts.clock, parts.settings.published_retention_ms)
         self._armed: bool = False
 
     # -- staging -------------------------------------------------------------------------------------------------
-
-    def is_published(self, application: str, batch: int) -> bool:
-        """Whether that batch, or a later one, was published."""
-        last = self.published.get(application)
-        return last is not None and batch <= last.batch
 
     def staged(self, application: str, batch: int, uuid: str, user: str) -> StagedPart | None:
         """A part that was staged before; None when it has to be.
@@ -135,24 +96,43 @@ class Staging(Timer):
             )
         return part
 
-    def begin(self, application: str, batch: int, uuid: str, user: str) -> Transaction:
-        """Begins a part that is not there yet.
+    def begin(
+        self, application: str, batch: int, uuid: str, user: str, *, attempt: str = "", task: str = "", run: str = ""
+    ) -> Transaction:
+        """Begins a part that is not there yet. The first part of an attempt ends those of earlier attempts.
+
+        Args:
+            attempt: at the batch, any name that is never used again; task: of that attempt; run: of that task, named
+                likewise. What earlier runs of a task have staged ends when their room is needed.
 
         Raises:
-            StagingError: NOT_YOURS.
-            LimitError: there are too many parts, or the disk is full.
+            StagingError: NOT_YOURS; FENCED: another attempt at the batch goes on instead; NO_ROOM_NOW, on a full disk.
+            LimitError: there are too many parts.
         """
-        self.check_owner(application, user)
-        what = f"part '{uuid}' of batch {batch} of '{application}'"
+        self.published.check_owner(application, user)
+        part = StagedPart(application, batch, uuid, user)
+        part.attempt, part.task, part.run = attempt, task, run
+        what = f"part '{part.uuid}' of batch {part.batch} of '{part.application}'"
+        known = self.batches.of(part)
+        if known is not None and attempt:
+            if attempt in known.ended:
+                raise StagingError(
+                    "DMQ2665",
+                    FENCED,
+                    f"{what} is not staged: another attempt at the batch began after this one; end what still writes"
+                    " for it, and look for a second query with a copy of the checkpoint",
+                )
+            self._end_later(known.begin_attempt(attempt))
+            if run and run in known.ended_runs:
+                raise _other_run(part)
         if len(self.parts) >= MOST_PARTS:
             raise LimitError(
                 "DMQ2692",
                 f"{what} is not staged: there are {MOST_PARTS} staged parts, as many as the broker keeps; publish or"
                 " discard some (`delosmq staged list`), or stage fewer and larger ones",
             )
-        size = part_state_bytes(application, uuid, user)
-        self._bindings.checks.check_staged(what, size, user)
-        part = StagedPart(application, batch, uuid, user)
+        size = part_state_bytes(part.application, part.names, part.made_by)
+        self._bindings.checks.check_staged(what, size, part.made_by)
         transaction = self._transactions.begin_part(part)
         self.adopt(transaction)
         return transaction
@@ -162,7 +142,8 @@ class Staging(Timer):
         part = transaction.part
         assert part is not None
         self.parts[part.uuid] = transaction
-        part.state_bytes = part_state_bytes(part.application, part.uuid, part.made_by)
+        self.batches.add(transaction)
+        part.state_bytes = part_state_bytes(part.application, part.names, part.made_by)
         self._bindings.client_limits.change(part.made_by, 0, part.state_bytes)
         self._arm()
 
@@ -185,34 +166,52 @@ class Staging(Timer):
         try:
             outcome = self._transactions.send(transaction, message, "", routing)
         except EndlessWaitError as error:
-            self._check_fits(part, message.address)
-            # Others that stage or send hold the rest: one of them has to give way for now.
-            raise StagingError("DMQ2694", NO_ROOM_NOW, _no_room(part.uuid, error.message)) from error
+            return self._wait(part, transaction, message.address, error)
+        except DiskFullError as full:
+            raise StagingError("DMQ2694", NO_ROOM_NOW, _no_room(part.uuid, full.message)) from full
+        except LimitError:
+            # What an earlier run left fills it: that is no reason to refuse the next.
+            if self._make_way(transaction):
+                return BLOCKED
+            raise
         if outcome == ROUTED:
             part.rows += 1
+            if part.has_waited:
+                self.batches.goes_on(part)
         elif outcome == BLOCKED:
-            self._check_fits(part, message.address)
+            return self._wait(part, transaction, message.address, None)
         return outcome
 
-    def _check_fits(self, part: StagedPart, address: str) -> None:
-        """Refuses to wait when nothing but this very batch fills its address: that would never end."""
-        target = self._bindings.addresses[address]
-        held = Account()
-        for transaction in self.parts.values():
-            other = transaction.part
-            if other is None or other.application != part.application or other.batch != part.batch or other.is_ending:
-                continue
-            account = transaction.charged.get(address)
-            if account is not None:
-                held.used_bytes += account.used_bytes
-                held.used_messages += account.used_messages
-        if held.reaches(target.account):
-            raise LimitError(
-                "DMQ2693",
-                f"batch {part.batch} of '{part.application}' is larger than address '{address}' takes:"
-                f" {held.used_bytes} bytes of it are staged and fill the address; make smaller batches"
-                " (maxOffsetsPerTrigger), or raise max-size-bytes",
-            )
+    def _wait(self, part: StagedPart, transaction: Transaction, address: str, endless: EndlessWaitError | None) -> int:
+        """BLOCKED, unless the part has to be refused. ``endless``: among open transactions it would wait for ever."""
+        if self._make_way(transaction):
+            return BLOCKED
+        try:
+            self.batches.waits(part, address)
+        except EndlessWaitError as error:
+            endless = error
+        if endless is not None:
+            # Others that stage or send hold the rest: one of them has to give way for now.
+            raise StagingError("DMQ2694", NO_ROOM_NOW, _no_room(part.uuid, endless.message)) from endless
+        return BLOCKED
+
+    def _make_way(self, transaction: Transaction) -> bool:
+        """Whether room is coming, as parts are being ended: those of earlier runs of the same task are, now that it is
+        needed. Before, the driver may still choose them (speculation).
+
+        Raises:
+            StagingError: FENCED, there is a later run.
+        """
+        part = transaction.part
+        batch = None if part is None else self.batches.of(part)
+        assert part is not None
+        assert batch is not None
+        if self.batches.other_runs(transaction, later=True):
+            raise _other_run(part)
+        earlier = self.batches.other_runs(transaction, later=False)
+        batch.end_runs(earlier)
+        self._end_later(earlier)
+        return self._ending_parts > 0
 
     def prepare(self, transaction: Transaction, waiter: JobWaiter) -> bool:
         """Makes a part durable. True when that is done but for the log's position; False: ``waiter`` is told.
@@ -245,10 +244,12 @@ class Staging(Timer):
         assert part is not None
         if error is not None:
             self._drop(transaction)
-            if self._log.storage_low:
+            # All else would be refused again, however often it is repeated.
+            no_room = (StorageError, DiskFullError)
+            if self._log.storage_low and (isinstance(error, no_room) or isinstance(error.__cause__, no_room)):
                 return StagingError("DMQ2694", NO_ROOM_NOW, _no_room(part.uuid, error.message))
             return error
-        if part.is_ending or self.is_published(part.application, part.batch):
+        if part.is_ending or self.published.holds(part.application, part.batch):
             part.is_ending = False
             self._end_later([transaction])
             return self._lost(part.uuid, part.batch)
@@ -267,23 +268,30 @@ class Staging(Timer):
         part = transaction.part
         assert part is not None
         if self.parts.pop(part.uuid, None) is not None:
+            self.batches.remove(transaction)
             self._bindings.client_limits.change(part.made_by, 0, -part.state_bytes)
 
     # -- publishing ----------------------------------------------------------------------------------------------
 
-    def publish(self, application: str, batch: int, uuids: list[str], user: str) -> bool:
+    def publish(self, application: str, batch: int, uuids: list[str], user: str, *, attempt: str = "") -> bool:
         """Publishes a batch: all of its parts at once, in this order. False when that batch, or a later one, was
         published already: parts named now are discarded. The answer must wait for the log's position.
 
+        Args:
+            attempt: of one query from its start on; another that publishes meanwhile is noticed.
+
         Raises:
-            StagingError: NOT_YOURS; PART_LOST: one of the parts is not staged. Nothing was published.
+            StagingError: NOT_YOURS; PART_LOST: one of the parts is not staged; FENCED: another attempt has published
+                since. Nothing was published.
             LimitError: there are too many parts or applications, or the disk is full.
         """
-        self.check_owner(application, user)
-        last = self.published.get(application)
+        self.published.check_owner(application, user)
+        last = self.published.by_name.get(application)
         if last is not None:
             last.heard_ns = self._clock.monotonic_ns()
+            last.check_attempt(attempt, batch)
             if batch <= last.batch:
+                last.note_attempt(attempt, batch)
                 self.discard(application, batch, uuids, user)
                 return False
         transactions = self._named(application, batch, uuids, user)
@@ -295,7 +303,7 @@ class Staging(Timer):
         # First the state, then the record: the store may ask for the whole state as it takes the batch.
         for transaction in transactions:
             self._drop(transaction)
-        self.note_published(application, batch, at_ms, user if last is None else last.made_by)
+        self.note_published(application, batch, at_ms, user if last is None else last.made_by, attempt)
         self._transactions.publish(value, transactions)
         self._end_later(self._earlier(application, batch))
         return True
@@ -334,46 +342,18 @@ class Staging(Timer):
                 " at once; write with fewer partitions (coalesce), or with larger parts",
             )
         what = f"batch {batch} of '{application}'"
-        if application not in self.published:
-            if len(self.published) >= MOST_APPLICATIONS:
-                raise LimitError(
-                    "DMQ2697",
-                    f"{what} is not published: the broker knows {MOST_APPLICATIONS} applications that publish, as many"
-                    " as it keeps; forget some that are gone (`delosmq staged forget`)",
-                )
-            self._bindings.checks.check_staged(what, published_state_bytes(application, user), user)
+        self.published.check_another(application, what, user)
         if not count:
             # What is prepared has its room already, so that a full disk keeps nothing from being published.
-            self._log.ask_room(RECORD_ROOM_BYTES, what)
+            try:
+                self._log.ask_room(RECORD_ROOM_BYTES, what)
+            except DiskFullError as error:
+                raise StagingError("DMQ2694", NO_ROOM_NOW, error.message) from error
 
-    def note_published(self, application: str, batch: int, at_ms: int, made_by: str) -> None:
+    def note_published(self, application: str, batch: int, at_ms: int, made_by: str, attempt: str = "") -> None:
         """That batch is the last one of its application; called live and by replay."""
-        last = self.published.get(application)
-        if last is None:
-            last = PublishedBatch(application, batch, at_ms, made_by)
-            last.state_bytes = published_state_bytes(application, made_by)
-            self.published[application] = last
-            self._bindings.client_limits.change(made_by, 0, last.state_bytes)
-        last.batch = max(batch, last.batch)
-        last.at_ms = at_ms
-        last.heard_ns = self._clock.monotonic_ns()
+        self.published.note(application, batch, at_ms, made_by).note_attempt(attempt, batch)
         self._arm()
-
-    def forget(self, application: str) -> bool:
-        """Forgets which batch an application published last; called live and by replay. False when none is known."""
-        last = self.published.pop(application, None)
-        if last is None:
-            return False
-        self._bindings.client_limits.change(last.made_by, 0, -last.state_bytes)
-        return True
-
-    def record_forget(self, application: str) -> bool:
-        """The same, for good."""
-        if not self.forget(application):
-            return False
-        self._log.record(encode_json(TRANSACTION, {"op": "forget published", "app": application}, STAGING_VERSION))
-        self._log.close()
-        return True
 
     # -- discarding ----------------------------------------------------------------------------------------------
 
@@ -383,7 +363,7 @@ class Staging(Timer):
         Raises:
             StagingError: NOT_YOURS.
         """
-        self.check_owner(application, user)
+        self.published.check_owner(application, user)
         found: list[Transaction] = []
         for uuid in dict.fromkeys(uuids):
             transaction = self._find(application, batch, uuid, user)
@@ -421,13 +401,25 @@ class Staging(Timer):
                 ending.append(transaction)
             # What is being prepared is ended when that is done.
         if ending:
+            self._ending_parts += len(ending)
             self._jobs.add_phases(self._end(ending))
         return count
 
     def _end(self, transactions: list[Transaction]) -> Iterator[int]:
-        for transaction in transactions:
-            self._end_one(transaction)
-            yield NEXT_TICK
+        # A crash before this is through brings the rest back as staged, though the answer was that it is discarded.
+        # That does no harm: only who names a part publishes it, and its batch as a whole; nobody who discards does.
+        # It ends with the next attempt at the batch, with the next batch, or after its retention.
+        left = len(transactions)
+        try:
+            for transaction in transactions:
+                self._end_one(transaction)
+                while transaction.state == ROLLBACK_ONLY:
+                    yield NEXT_TICK
+                left -= 1
+                self._ending_parts -= 1
+                yield NEXT_TICK
+        finally:
+            self._ending_parts -= left
 
     def _end_one(self, transaction: Transaction) -> None:
         if transaction.state in (ACTIVE, PREPARED):
@@ -435,21 +427,6 @@ class Staging(Timer):
             self._transactions.roll_back(transaction, recorded=transaction.state == PREPARED)
 
     # -- time ----------------------------------------------------------------------------------------------------
-
-    def check_owner(self, application: str, user: str) -> None:
-        """An application is the user's who staged or published for it.
-
-        Raises:
-            StagingError: NOT_YOURS.
-        """
-        last = self.published.get(application)
-        if last is not None and last.made_by != user:
-            raise StagingError(
-                "DMQ2698",
-                NOT_YOURS,
-                f"application '{application}' publishes as another user; log in as that user, or let an operator forget"
-                f" it (`delosmq staged forget {application}`) once its batches are all published",
-            )
 
     def _arm(self) -> None:
         if not self._armed:
@@ -465,20 +442,25 @@ class Staging(Timer):
             if part is not None and part.is_staged and self._is_over(transaction, part, wall_ms):
                 overdue.append(transaction)
         self._end_later(overdue)
-        for application, last in list(self.published.items()):
-            sure = now - last.heard_ns >= min(SURE_MS, self._published_retention_ms) * NS_PER_MS
-            if sure and wall_ms - last.at_ms >= self._published_retention_ms:
-                self.record_forget(application)
-        if self.parts or self.published:
+        self.published.forget_overdue(now, wall_ms)
+        if self.parts or self.published.by_name:
             self._arm()
 
     def _is_over(self, transaction: Transaction, part: StagedPart, wall_ms: int) -> bool:
-        published = self.is_published(part.application, part.batch)
+        published = self.published.holds(part.application, part.batch)
         return published or wall_ms - transaction.prepared_ms >= self._retention_ms
 
 
 def _no_room(uuid: str, why: str) -> str:
     return f"part '{uuid}' is not staged, as there is no room for it now: {why}; stage it again in a moment"
+
+
+def _other_run(part: StagedPart) -> StagingError:
+    return StagingError(
+        "DMQ2666",
+        FENCED,
+        f"part '{part.uuid}' is not staged: a later run of task '{part.task}' needs the room; end this one",
+    )
 
 
 def _of(transaction: Transaction, application: str) -> bool:

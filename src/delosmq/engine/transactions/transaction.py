@@ -79,7 +79,9 @@ class StagedPart:
         application: whose batches are numbered; batch: the number.
         uuid: of the part, chosen by the task.
         made_by: the user who staged it.
+        attempt: at the batch, as its driver named it; task: of that attempt; run: of that task. "" when not said.
         rows: how many messages were sent.
+        has_waited: there was no room for its newest message.
         is_staged: all of it survives a crash, and it may be published.
         is_ending: it was published or discarded, and what is left of that goes on in slices.
         state_bytes: what it takes in a state block.
@@ -90,10 +92,19 @@ class StagedPart:
         self.batch = batch
         self.uuid = uuid
         self.made_by = made_by
+        self.attempt: str = ""
+        self.task: str = ""
+        self.run: str = ""
         self.rows: int = 0
+        self.has_waited: bool = False
         self.is_staged: bool = False
         self.is_ending: bool = False
         self.state_bytes: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """What its record says of it, beside its application."""
+        return [self.uuid, self.attempt, self.task, self.run]
 
 
 class Transaction:

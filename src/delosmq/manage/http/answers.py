@@ -144,10 +144,11 @@ class PartStaged:
 
 @dataclass(frozen=True)
 class BatchPublished:
-    """A batch is published; ``already``: it was before, which is success."""
+    """A batch is published; ``already``: it was before, which is success; ``last``: the last one that is."""
 
     batch: int
     already: bool
+    last: int
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.api import LeaseError, TransactionError, lease, staging, xa
+from delosmq.engine.api import LeaseError, TransactionError, lease, staging_errors, xa
 from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
     XAER_NOTA,
@@ -105,17 +105,18 @@ def problem_of(error: BrokerError) -> ProblemError:
 
 
 _STAGING: Final = {
-    staging.PART_LOST: 404,
-    staging.PART_BUSY: 409,
-    staging.NOT_YOURS: 403,
-    staging.NO_ROOM_NOW: 503,
+    staging_errors.PART_LOST: 404,
+    staging_errors.PART_BUSY: 409,
+    staging_errors.NOT_YOURS: 403,
+    staging_errors.NO_ROOM_NOW: 503,
+    staging_errors.FENCED: 409,
 }
 
 
 def _status_of(error: BrokerError) -> tuple[int, str]:
     if isinstance(error, LeaseError):
         return (404 if error.condition == lease.LEASE_LOST else 409), error.condition
-    if isinstance(error, staging.StagingError):
+    if isinstance(error, staging_errors.StagingError):
         return _STAGING[error.condition], error.condition
     if isinstance(error, xa.XaError):
         return (404, "NOT_FOUND") if error.xa_code == XAER_NOTA else (409, "WRONG_STATE")

@@ -26,13 +26,14 @@ class StagedRows:
     """The rows of one request.
 
     Attributes:
-        count: how many there are.
+        count: how many there are; size_bytes: of what was sent.
     """
 
     def __init__(self, arrow: Any, body: bytes) -> None:
         """Raises ProblemError when the body is no such stream, or its columns are not those of messages."""
         self._arrow = arrow
         self.count: int = 0
+        self.size_bytes: int = len(body)
         self._batches: list[Any] = []
         try:
             self._read(body)

@@ -112,6 +112,10 @@ class StagedPartCall:
         self._permissions.require_creation(address, "", self._routing, for_subscription=False)
         self._allowed.add(address)
 
+    def staged_there(self) -> str:
+        """What is staged for the address that has no room, for a sentence."""
+        return self._broker.staging.batches.held_there(self.waits_for, self._permissions.user)
+
     def wait(self, waiter: SpaceWaiter) -> None:
         """Registers for one `SpaceWaiter.on_space` after `add` stopped for want of room."""
         size = 0 if self._blocked is None else self._blocked.encoded_size_bytes
@@ -142,8 +146,8 @@ class StagingSession:
     def is_published(self, application: str, batch: int) -> bool:
         """Whether the batch was published already, so that nothing is left to stage."""
         self._check_name("application", application)
-        self._broker.staging.check_owner(application, self._login.user)
-        return self._broker.staging.is_published(application, batch)
+        self._broker.staging.published.check_owner(application, self._login.user)
+        return self._broker.staging.published.holds(application, batch)
 
     def staged(self, application: str, batch: int, part: str) -> int:
         """How many rows a part has that was staged before; -1 when it has to be.
@@ -156,9 +160,21 @@ class StagingSession:
         return -1 if found is None else found.rows
 
     def begin(
-        self, application: str, batch: int, part: str, *, defaults: RowDefaults, routing: int = ANY_ROUTING
+        self,
+        application: str,
+        batch: int,
+        part: str,
+        *,
+        defaults: RowDefaults,
+        routing: int = ANY_ROUTING,
+        attempt: str = "",
+        task: str = "",
+        run: str = "",
     ) -> StagedPartCall:
         """Begins to stage a part.
+
+        Args:
+            attempt, task, run: see `Staging.begin`.
 
         Raises:
             PermissionDeniedError: the user may not send to the address.
@@ -167,15 +183,21 @@ class StagingSession:
         permissions = Permissions(self._login, self._access, self._broker)
         if defaults.address:
             permissions.require(defaults.address, SEND)
-        transaction = self._broker.staging.begin(application, batch, part, self._login.user)
+        transaction = self._broker.staging.begin(
+            application, batch, part, self._login.user, attempt=attempt, task=task, run=run
+        )
         return StagedPartCall(
             self._broker, permissions, self._conversions, transaction, defaults=defaults, routing=routing
         )
 
-    def publish(self, application: str, batch: int, parts: list[str]) -> bool:
+    def publish(self, application: str, batch: int, parts: list[str], *, attempt: str = "") -> bool:
         """Publishes a batch. False when it was published before, which is success."""
         self._check_name("application", application)
-        return self._broker.staging.publish(application, batch, parts, self._login.user)
+        return self._broker.staging.publish(application, batch, parts, self._login.user, attempt=attempt)
+
+    def last_published(self, application: str) -> int:
+        """The last batch that was published; there is one."""
+        return self._broker.staging.published.by_name[application].batch
 
     def discard(self, application: str, batch: int, parts: list[str]) -> int:
         """Discards parts of a batch that is not published; gives how many there were."""
@@ -208,7 +230,7 @@ class StagingSession:
         """Applications that publish, by name, likewise."""
         found: list[ApplicationInfo] = []
         now_ms = self._broker.clock.wall_ms()
-        published = self._broker.staging.published
+        published = self._broker.staging.published.by_name
         for name in sorted(name for name in published if name > after):
             last = published[name]
             if self._may_see(last.made_by):
@@ -229,10 +251,10 @@ class StagingSession:
     def forget(self, application: str) -> bool:
         """Forgets which batch an application published last. False when none is known."""
         self._check_name("application", application)
-        last = self._broker.staging.published.get(application)
+        last = self._broker.staging.published.by_name.get(application)
         if last is None or not self._may_see(last.made_by):
             return False
-        return self._broker.staging.record_forget(application)
+        return self._broker.staging.published.record_forget(application)
 
     def _may_see(self, made_by: str) -> bool:
         if made_by == self._login.user:

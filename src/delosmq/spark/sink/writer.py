@@ -8,6 +8,7 @@ Source: pyspark/sql/datasource.py and pyspark/sql/streaming/python_streaming_sin
 """
 
 import logging
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from delosmq.spark.sink.options import (
     parse_sink_options,
 )
 from delosmq.spark.source.data_source import DelosSource
-from delosmq.spark.staging_client import StagingClient
+from delosmq.spark.staging_client import StagingClient, WriteAttempt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,7 @@ class StagedBatch(WriterCommitMessage):
     application: str
     batch: int
     parts: tuple[str, ...]
+    attempt: str
 
 
 class _Writer:
@@ -52,26 +54,41 @@ class _Writer:
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
+        # Of this write; a stream has the name of its run instead, which all its batches share.
+        self.attempt = str(uuid.uuid4())
 
-    def _client(self) -> StagingClient:
-        return StagingClient(self.options.connection, self.options.defaults)
+    def _client(self, attempt: WriteAttempt) -> StagingClient:
+        return StagingClient(self.options.connection, self.options.defaults, attempt)
 
-    def _stage(self, application: str, batch: int, rows: "Iterator[pa.RecordBatch]") -> StagedBatch:
-        client = self._client()
+    def _stage(self, application: str, batch: int, rows: "Iterator[pa.RecordBatch]", attempt: str = "") -> StagedBatch:
+        context = TaskContext.get()
+        task = "" if context is None else str(context.partitionId())
+        made_by = WriteAttempt(attempt or self.attempt, task, str(uuid.uuid4()))
+        client = self._client(made_by)
         try:
-            return StagedBatch(application, batch, tuple(client.stage_rows(application, batch, rows)))
+            return StagedBatch(application, batch, tuple(client.stage_rows(application, batch, rows)), made_by.name)
         finally:
             client.close()
 
-    def _publish(self, messages: "list[WriterCommitMessage | None]") -> None:
+    def _publish(self, messages: "list[WriterCommitMessage | None]", *, in_order: bool = False) -> None:
+        """Args:
+        in_order: no batch before the last one is ever published again.
+        """
         batches = [message for message in messages if isinstance(message, StagedBatch)]
         parts = [part for message in batches for part in message.parts]
         if not parts:
             return
         application, batch = batches[0].application, batches[0].batch
-        client = self._client()
+        client = self._client(WriteAttempt(batches[0].attempt))
         try:
             if not client.publish(application, batch, parts):
+                if in_order and client.last_published > batch:
+                    raise errors.CheckpointBehindError(
+                        "DMQ8176",
+                        f"batch {batch} of the query '{application}' was not sent: batch {client.last_published} of it"
+                        " is published already, so its checkpoint is a copy of another query's, or an old one. Give the"
+                        " query a checkpoint of its own, or bring back the newest one",
+                    )
                 logger.warning(f"DMQ8171: batch {batch} of '{application}' was published before; nothing need be done")
             if self.options.forgets and application == self.options.application:
                 with suppress(BrokerError):
@@ -80,7 +97,7 @@ class _Writer:
             client.close()
 
     def _discard(self, messages: "list[WriterCommitMessage | None]") -> None:
-        client = self._client()
+        client = self._client(WriteAttempt())
         try:
             for message in messages:
                 if isinstance(message, StagedBatch) and message.parts:
@@ -111,14 +128,15 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
         batch = None if context is None else context.getLocalProperty("streaming.sql.batchId")
-        if not query or batch is None:
+        if context is None or not query or batch is None:
             raise errors.AnswerError(
                 "DMQ8168", "Spark does not tell the task its query and batch: write a stream with writeStream"
             )
-        return self._stage(query, int(batch), iterator)
+        # Spark names the jobs of a query after its run: a name for each start.
+        return self._stage(query, int(batch), iterator, context.getLocalProperty("spark.jobGroup.id") or "")
 
     def commit(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
-        self._publish(messages)
+        self._publish(messages, in_order=True)
 
     def abort(self, messages: "list[WriterCommitMessage | None]", batchId: int) -> None:
         # It may come after a commit that succeeded at the broker, which keeps what is published.

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from delosmq.engine.api import JobWaiter, SpaceWaiter, staging
+from delosmq.engine.api import JobWaiter, SpaceWaiter, staging_errors
 from delosmq.manage.http.answers import (
     BatchPublished,
     DiscardedParts,
@@ -17,7 +17,7 @@ from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, BODY_TIMEOUT_S, Answer, Call, operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.requests.fields import LARGEST_INT
-from delosmq.manage.http.requests.staging import ListStaged, NamedParts, StagePart
+from delosmq.manage.http.requests.staging import ListStaged, NamedParts, PublishedParts, StagePart
 from delosmq.manage.http.staged_rows import StagedRows
 from delosmq.manage.http.sync_wait import Drain
 from delosmq.model.errors import BrokerError
@@ -35,7 +35,12 @@ _OPERATOR: Final = "that user, or manage on the address activemq.management"
 STAGE_LIMIT_BYTES: Final = 6 * 1024 * 1024
 """Of one part as it is sent; larger ones are several parts."""
 AT_ONCE: Final = 16
-"""Calls that hold such a body in memory; others wait before theirs is read."""
+"""Calls that read such a body or work on it; others wait before theirs is read."""
+WAITING_LIMIT_BYTES: Final = 64 * 1024 * 1024
+"""Of the bodies of calls that wait for room at an address. They leave their place to others, which may stage for other
+addresses."""
+PLACE_TIMEOUT_S: Final = 20.0
+"""Clients take a call that is not answered within 65 s for one to a dead broker."""
 LOOK_AGAIN_S: Final = 1.0
 _ROUTING: Final = {"": ANY_ROUTING, "ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 
@@ -71,13 +76,71 @@ async def _happens(event: asyncio.Event, timeout_s: float) -> None:
         pass
 
 
+class _BodyPlaces:
+    """Bounds the memory for bodies.
+
+    Attributes:
+        working: calls that read a body or work on it; queued: calls that wait for their place there.
+        waiting_bytes: of bodies that wait for room at an address.
+    """
+
+    def __init__(self) -> None:
+        self.working = asyncio.Semaphore(AT_ONCE)
+        self.queued = 0
+        self.waiting_bytes = 0
+
+
+class _BodyPlace:
+    """The place of one call: first among those that work, then, once it had to wait, among those that wait."""
+
+    def __init__(self, places: _BodyPlaces) -> None:
+        self._places = places
+        self._size_bytes = 0
+        self._works = False
+
+    async def __aenter__(self) -> "_BodyPlace":
+        self._places.queued += 1
+        try:
+            async with asyncio.timeout(PLACE_TIMEOUT_S):
+                await self._places.working.acquire()
+        except TimeoutError:
+            raise ProblemError(
+                503,
+                "DMQ6441",
+                staging_errors.NO_ROOM_NOW,
+                f"{AT_ONCE} other calls have been staging for {PLACE_TIMEOUT_S:.0f} s: nothing was staged; stage the"
+                " part again in a moment, with fewer tasks at once if that comes often",
+            ) from None
+        finally:
+            self._places.queued -= 1
+        self._works = True
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._places.waiting_bytes -= self._size_bytes
+        if self._works:
+            self._places.working.release()
+
+    def wait(self, size_bytes: int) -> bool:
+        """Leaves its place to others before it waits; false when it may not wait, as others need the place."""
+        if not self._works:
+            return True
+        if self._places.waiting_bytes + size_bytes > WAITING_LIMIT_BYTES:
+            return self._places.queued == 0
+        self._places.waiting_bytes += size_bytes
+        self._size_bytes = size_bytes
+        self._works = False
+        self._places.working.release()
+        return True
+
+
 class StagingCalls(Handlers[AccessControl]):
     """Handlers of ``/api/v1/staging``."""
 
     def __init__(self, parts: CallParts, control: AccessControl, drain: Drain) -> None:
         super().__init__(parts, control)
         self._drain = drain
-        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._places = _BodyPlaces()
 
     def _session(self, call: Call) -> StagingSession:
         """The staging calls with the permissions of who asks."""
@@ -93,7 +156,7 @@ class StagingCalls(Handlers[AccessControl]):
         known = session.staged(application, batch, part)
         if known >= 0:
             return self._answer(PartStaged(part, known, 0, 0, published=False))
-        async with self._at_once:
+        async with _BodyPlace(self._places) as place:
             rows = await self._read_rows(call)
             defaults = RowDefaults(
                 wanted.address,
@@ -104,9 +167,18 @@ class StagingCalls(Handlers[AccessControl]):
             # Asked again, as the body took its time.
             if session.staged(application, batch, part) >= 0:
                 raise ProblemError(409, "DMQ6435", "PART_BUSY", f"part '{part}' was staged by another call; ask again")
-            made = session.begin(application, batch, part, defaults=defaults, routing=_ROUTING[wanted.routing_type])
+            made = session.begin(
+                application,
+                batch,
+                part,
+                defaults=defaults,
+                routing=_ROUTING[wanted.routing_type],
+                attempt=wanted.attempt,
+                task=wanted.task,
+                run=wanted.run,
+            )
             try:
-                await self._add(made, rows, wanted.wait_ms / 1000)
+                await self._add(made, rows, wanted.wait_ms / 1000, place)
                 await self._prepare(made)
             finally:
                 made.abandon()
@@ -121,7 +193,7 @@ class StagingCalls(Handlers[AccessControl]):
         body = await _collect(call)
         return await asyncio.to_thread(StagedRows, arrow, body)
 
-    async def _add(self, made: StagedPartCall, rows: StagedRows, wait_s: float) -> None:
+    async def _add(self, made: StagedPartCall, rows: StagedRows, wait_s: float, place: _BodyPlace) -> None:
         deadline = asyncio.get_running_loop().time() + wait_s
         for part in rows.slices():
             at = 0
@@ -129,7 +201,8 @@ class StagingCalls(Handlers[AccessControl]):
                 at = made.add(part, at, part.count)
                 self._host.changed()
                 if made.waits_for:
-                    await self._wait_for_room(made, deadline)
+                    may_wait = place.wait(rows.size_bytes)
+                    await self._wait_for_room(made, deadline if may_wait else 0.0)
             await asyncio.sleep(0)
 
     async def _wait_for_room(self, made: StagedPartCall, deadline: float) -> None:
@@ -139,9 +212,10 @@ class StagingCalls(Handlers[AccessControl]):
             raise ProblemError(
                 503,
                 "DMQ6437",
-                staging.NO_ROOM_NOW,
-                f"there is no room at address '{address}' (address-full-policy BLOCK, or the disk is full): nothing was"
-                " staged; consume messages or raise max-size-bytes, and stage the part again",
+                staging_errors.NO_ROOM_NOW,
+                f"there is no room at address '{address}' (address-full-policy BLOCK, or the disk is full;"
+                f" {made.staged_there()}): nothing of this part was staged; consume messages, publish or discard what"
+                " is staged, or raise max-size-bytes, and stage the part again",
             )
         wait = _Room()
         made.wait(wait)
@@ -161,11 +235,12 @@ class StagingCalls(Handlers[AccessControl]):
             raise end.error
 
     @operation("POST", f"{_BATCH}/publish", "publishBatch", _OWN)
-    async def publish(self, call: Call, wanted: NamedParts) -> Answer[BatchPublished]:
+    async def publish(self, call: Call, wanted: PublishedParts) -> Answer[BatchPublished]:
         """Publish all parts of a batch at once; once, however often it is called."""
         batch = _batch(call)
-        published = self._session(call).publish(call.path["application"], batch, wanted.parts)
-        return self._answer(BatchPublished(batch, already=not published))
+        session, application = self._session(call), call.path["application"]
+        published = session.publish(application, batch, wanted.parts, attempt=wanted.attempt)
+        return self._answer(BatchPublished(batch, already=not published, last=session.last_published(application)))
 
     @operation("POST", f"{_BATCH}/discard", "discardParts", _OWN)
     async def discard(self, call: Call, wanted: NamedParts) -> Answer[DiscardedParts]:
