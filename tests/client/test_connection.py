@@ -333,12 +333,6 @@ def test_a_request_is_answered_to_a_temporary_queue(
             session.create_producer().send("too late", destination=replies)
 
 
-def test_a_message_waits_for_its_time(connection: ClientConnection, name: str, open_session: OpenSession) -> None:
-    connection.send(name, "later", delay_ms=50)
-    connection.send(name, "now")
-    assert texts(open_session().create_consumer(name), 2) == ["now", "later"]
-
-
 def test_a_small_producer_window_lets_messages_through_one_by_one(broker: delosmq.Broker, name: str) -> None:  # ACK-7
     url = f"{broker.openwire_url}?jms.producerWindowSize=1&jms.useAsyncSend=true"
     with connect(url, user=broker.user, password=broker.password) as connection:

@@ -131,3 +131,17 @@ def test_a_broker_on_all_addresses_turns_the_clocks_of_its_clients() -> None:
         connection.send("orders", "tea")
         (tea,) = broker.queue("orders").messages
         assert abs(broker.clock.now.timestamp() - tea.timestamp_ms / 1_000) < 60
+
+
+def test_a_message_waits_for_the_delay_that_its_sender_asked_for() -> None:
+    with BrokerFixture(ports=False) as broker, broker.connect() as connection:
+        broker.clock.freeze()
+        connection.send("x", "later", delay_ms=50)
+        connection.send("x", "now")
+        consumer = connection.create_session().create_consumer("x")
+        first = consumer.receive(WAIT_S)
+        broker.clock.advance(milliseconds=49)
+        assert consumer.receive(0) is None
+        broker.clock.advance(milliseconds=1)
+        second = consumer.receive(WAIT_S)
+        assert [None if one is None else one.text for one in (first, second)] == ["now", "later"]
