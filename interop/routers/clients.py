@@ -78,9 +78,14 @@ class RoutedConnection(ABC):
 
 
 class RoutedClient(ABC):
-    """Somebody else's client."""
+    """Somebody else's client.
+
+    Attributes:
+        reconnects: its connections go on at the next broker when theirs is gone.
+    """
 
     name: str
+    reconnects: bool
 
     @abstractmethod
     def connect(self, ports: Sequence[int], login: Login, client_id: str) -> RoutedConnection:
@@ -108,6 +113,8 @@ class JavaClient(RoutedClient):
     Args:
         java, classpath: the program and what it needs, compiled.
     """
+
+    reconnects = True
 
     def __init__(self, java: str, classpath: str, version: str, errors: Path) -> None:
         self.name = f"Java client {version}"
@@ -198,6 +205,7 @@ class StompClient(RoutedClient):
     """stomp.py, which follows the header ``redirect-to`` of an ERROR; without one it tries the next broker."""
 
     name = f"stomp.py {version('stomp.py')}"
+    reconnects = False
 
     def connect(self, ports: Sequence[int], login: Login, client_id: str) -> RoutedConnection:
         deadline = time.monotonic() + PATIENCE_S
@@ -262,7 +270,9 @@ class _StompConnection(RoutedConnection, stomp.ConnectionListener):  # type: ign
 
     def send(self, queue: str, text: str) -> None:
         receipt = f"r{next(self._receipts)}"
-        self._client.send(queue, text, headers={"destination-type": "ANYCAST", "receipt": receipt})
+        self._client.send(
+            queue, text, headers={"destination-type": "ANYCAST", "persistent": "true", "receipt": receipt}
+        )
         self._wait_for(receipt)
 
     def receive(self, queue: str) -> str:

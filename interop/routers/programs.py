@@ -1,4 +1,4 @@
-"""The four routers of Artemis's manual, and what the three programs of its examples show."""
+"""The four routers of Artemis's manual, what the three programs of its examples show, and a pair that takes over."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from interop.routers.clients import NotShown, Refused, RoutedConnection
 from interop.routers.site import ADMIN, GUEST, OTHERS, Site, messages_in
 
 _MESSAGES: Final = 10
+_BEFORE: Final = 4
+"""And as many after a kill. Each is delivered whenever one is received, and would be a dead letter after ten times."""
 _PREFIX: Final = "<key-type>CLIENT_ID</key-type><key-filter>^.{3}</key-filter>"
 _LOGIN: Final = f"<username>{GUEST.user}</username><password>{GUEST.password}</password>"
 
@@ -216,6 +218,27 @@ def evenly_redirect(site: Site) -> None:
     check(_receive(site, {"BAR": entry, "FOO": entry}) == sent, "a consumer was sent elsewhere than its producer")
 
 
+def pair_takeover(site: Site) -> None:
+    """The active broker of a pair is killed: a client goes on at the other one, with all that was confirmed."""
+    pair = site.pair()
+    pair.start()
+    ports = [pair.primary.openwire_port, pair.backup.openwire_port]
+    sent = [f"{when} the kill {number}" for when in ("before", "after") for number in range(_BEFORE)]
+    with ExitStack() as stack:
+        connection = stack.enter_context(site.client.connect(ports, ADMIN, "me"))
+        check(connection.port == ports[0], f"served at {connection.port}, not by the primary at {ports[0]}")
+        for text in sent[:_BEFORE]:
+            connection.send("orders", text)
+        pair.primary.kill()
+        if not site.client.reconnects:
+            connection = stack.enter_context(site.client.connect(ports, ADMIN, "me"))
+        for text in sent[_BEFORE:]:
+            connection.send("orders", text)
+        check(connection.port == ports[1], f"served at {connection.port}, not by the backup at {ports[1]}")
+        found = [connection.receive("orders") for _ in sent]
+        check(found == sent, f"received {found}")
+
+
 PROGRAMS: Final = {
     one.name: one
     for one in (
@@ -228,5 +251,6 @@ PROGRAMS: Final = {
         RouterProgram("symmetric-simple", ("ROUTE-2", "ROUTE-6", "ROUTE-9"), symmetric_simple),
         RouterProgram("symmetric-redirect", ("ROUTE-3", "ROUTE-4", "ROUTE-7", "ROUTE-9", "CLUS-1"), symmetric_redirect),
         RouterProgram("evenly-redirect", ("ROUTE-4", "ROUTE-5", "ROUTE-7", "ROUTE-9"), evenly_redirect),
+        RouterProgram("pair-takeover", ("HA-1",), pair_takeover),
     )
 }

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from delosmq.config.properties import Entry, write_properties
 from delosmq.security.passwords import SALT_BYTES, hash_password
-from delosmq.testing import BrokerProcess
+from delosmq.testing import BrokerPair, BrokerProcess
 from interop.routers.clients import HOST, PATIENCE_S, Login, NotShown, RoutedClient
 
 ADMIN: Final = Login("admin", "interop-passcode")
@@ -26,8 +26,9 @@ OTHERS: Final = tuple(Login(f"user{number}", f"interop-{number}") for number in 
 CLUSTER: Final = Login("cluster", "interop-cluster")
 """Asks targets where a pool names nobody."""
 USERS: Final = (ADMIN, GUEST, CLUSTER, *OTHERS)
-_GROUP: Final = "231.7.7.7"
+GROUP: Final = "231.7.7.7"
 _ACCEPTOR: Final = "?protocols=OPENWIRE</acceptor>"
+_BOTH: Final = "?protocols=OPENWIRE,STOMP</acceptor>"
 _CHECK_PERIOD: Final = "<check-period>200</check-period>"
 _LOOK_EVERY_S: Final = 0.02
 _NOT_FOUND: Final = 404
@@ -39,15 +40,13 @@ class Site:
     Attributes:
         client: who connects to them.
         directory: of all of them.
-
-    Args:
         group_port: by which brokers find each other, by UDP on the loopback interface.
     """
 
     def __init__(self, directory: Path, client: RoutedClient, group_port: int) -> None:
         self.directory = directory
         self.client = client
-        self._group_port = group_port
+        self.group_port = group_port
         self._brokers: list[BrokerProcess] = []
 
     def __enter__(self) -> Self:
@@ -68,14 +67,20 @@ class Site:
         stored = [Entry(one.user, hash_password(one.password, secrets.token_bytes(SALT_BYTES))) for one in USERS]
         write_properties(etc / "artemis-users.properties", stored, "")
         write_properties(etc / "artemis-roles.properties", [Entry("amq", ",".join(one.user for one in USERS))], "")
-        broker.configure((_ACCEPTOR, "?protocols=OPENWIRE,STOMP</acceptor>"))
+        broker.configure((_ACCEPTOR, _BOTH))
         self._brokers.append(broker)
         return broker
+
+    def pair(self) -> BrokerPair:
+        """A primary and a backup on one directory, with acceptors as `broker` has; not started."""
+        pair = BrokerPair(self.directory, [(_ACCEPTOR, _BOTH)], password=ADMIN.password)
+        self._brokers += [pair.primary, pair.backup]
+        return pair
 
     def announce(self, broker: BrokerProcess) -> None:
         """Has others find it."""
         connector = f'<connector name="me">tcp://{HOST}:{broker.openwire_port}</connector>'
-        group = f"{self._group()}<broadcast-period>100</broadcast-period><connector-ref>me</connector-ref>"
+        group = f"{self.group()}<broadcast-period>100</broadcast-period><connector-ref>me</connector-ref>"
         broker.configure(
             ("<acceptors>", f"<connectors>{connector}</connectors><acceptors>"),
             (
@@ -85,8 +90,9 @@ class Site:
             ),
         )
 
-    def _group(self) -> str:
-        place = f"<group-address>{_GROUP}</group-address><group-port>{self._group_port}</group-port>"
+    def group(self) -> str:
+        """Where brokers are announced and looked for, as elements of a broadcast group or a discovery group."""
+        place = f"<group-address>{GROUP}</group-address><group-port>{self.group_port}</group-port>"
         return f"<local-bind-address>{HOST}</local-bind-address>{place}"
 
     def route(self, broker: BrokerProcess, router: str, targets: Mapping[str, int] | None = None) -> None:
@@ -102,7 +108,7 @@ class Site:
         refs = "".join(f"<connector-ref>{one}</connector-ref>" for one in named)
         element = router.replace("{targets}", f"{_CHECK_PERIOD}<static-connectors>{refs}</static-connectors>")
         element = element.replace("{found}", f'{_CHECK_PERIOD}<discovery-group-ref discovery-group-name="dg"/>')
-        group = f'<discovery-group name="dg">{self._group()}</discovery-group>' if "{found}" in router else ""
+        group = f'<discovery-group name="dg">{self.group()}</discovery-group>' if "{found}" in router else ""
         if connectors:
             broker.configure(("<acceptors>", f"<connectors>{connectors}</connectors><acceptors>"))
         broker.configure(
@@ -131,6 +137,11 @@ class Site:
             if time.monotonic() > deadline:
                 raise NotShown(f"{count} targets should be ready, and these are: {router['targets']}")
             time.sleep(_LOOK_EVERY_S)
+
+
+def node_id_of(broker: BrokerProcess) -> str:
+    """By which others know it."""
+    return str(_ask(broker, "/api/v1/broker")["node_id"])
 
 
 def messages_in(broker: BrokerProcess, queue: str) -> int:

@@ -14,12 +14,12 @@ from interop.brokers import BrokerFailed
 from interop.java import Client, sources
 from interop.maven import ARTEMIS, ARTEMIS_VERSION, fetched
 from interop.missing import Missing
-from interop.routers.artemis import ARTEMIS_TARGET, artemis_target
+from interop.routers.artemis import ARTEMIS_PROGRAMS, artemis_program
 from interop.routers.clients import JavaClient, NotShown, Refused, RoutedClient, StompClient
 from interop.routers.programs import PROGRAMS, RouterProgram
 from interop.routers.site import Site, free_group_port
 
-NAMES: Final = (*PROGRAMS, ARTEMIS_TARGET)
+NAMES: Final = (*PROGRAMS, *ARTEMIS_PROGRAMS)
 # What is wrong with one program does not keep the others from running.
 _FAILURES: Final = (NotShown, Refused, BrokerFailed, RuntimeError, OSError)
 SOURCES: Final = Path(__file__).resolve().parent / "java"
@@ -39,9 +39,11 @@ def run_routers(used: Client, cache: Path, wanted: Sequence[str], *, with_stomp:
     chosen = wanted or NAMES
     missing: Missing | None = None
     programs = [PROGRAMS[name] for name in chosen if name in PROGRAMS]
-    if ARTEMIS_TARGET in chosen:
+    with_artemis = [name for name in ARTEMIS_PROGRAMS if name in chosen]
+    if with_artemis:
         try:
-            programs.append(artemis_target(fetched(ARTEMIS_VERSION, cache, ARTEMIS)))
+            jars = fetched(ARTEMIS_VERSION, cache, ARTEMIS)
+            programs += [artemis_program(name, jars) for name in with_artemis]
         except Missing as error:
             missing = error
     directory = cache / "run" / "routers"

@@ -1,7 +1,7 @@
-"""The routers of Artemis's manual, and what its examples show, with stomp.py; `make interop` has the Java client do the
-same."""
+"""The routers of Artemis's manual, what its examples show, and a takeover, with stomp.py; `make interop` has the Java
+client do the same."""
 
-# ROUTE-9, CLUS-1
+# ROUTE-9, CLUS-1, HA-1
 
 from pathlib import Path
 
