@@ -13,9 +13,12 @@ import os
 import sys
 
 from benchmarks.engine_worker import BATCH, Engine, Taker
-from benchmarks.fixed_work import TURN, Conversation, OpenWireConversation, StillClock, StompConversation
+from benchmarks.fixed_work import TURN, Conversation, OpenWireConversation, StillClock, StompConversation, recording
 from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.engine import broker as engine_module
+from delosmq.model.message import MULTICAST
+from delosmq.model.reserved_names import EVENTS_ADDRESS
+from delosmq.model.settings import QueueSettings
 
 WARM = 512
 COUNTED = 1_024
@@ -93,6 +96,9 @@ def main() -> int:
         count_engine(parts, durable)
         count_sessions(parts, StompConversation(), durable, "STOMP")
         count_sessions(parts, OpenWireConversation(), durable, "OpenWire")
+    ring = QueueSettings("told", EVENTS_ADDRESS, MULTICAST, durable=False, ring_size=10)
+    count_sessions(parts, StompConversation(recording(ring)), True, "STOMP with event records")
+    count_sessions(parts, OpenWireConversation(recording(ring)), True, "OpenWire with event records")
     found = {"compiled": not engine_module.__file__.endswith(".py"), "counted": COUNTED, "parts": parts.names}
     sys.stdout.write(json.dumps(found) + "\n")
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 
 from benchmarks.engine_worker import DroppingStore
 from delosmq.engine.broker import EngineBroker
@@ -66,6 +67,15 @@ CLIENT, READER = 0, 1
 """The connections: one sends, the other consumes."""
 
 
+ONE_QUEUE = BrokerSettings(queues=(QueueSettings(QUEUE_NAME, QUEUE_NAME, ANYCAST),))
+
+
+def recording(reader: QueueSettings | None) -> BrokerSettings:
+    """Event records as many as there are, and the queue that gets them."""
+    queues = ONE_QUEUE.queues if reader is None else (*ONE_QUEUE.queues, reader)
+    return replace(ONE_QUEUE, queues=queues, delosmq_events=1 << 40)
+
+
 class StillClock(Clock):
     """Always the same moment."""
 
@@ -109,10 +119,9 @@ class Host(SessionHost):
 class Bench:
     """A broker with one queue, and two connections that are logged in to it by one protocol."""
 
-    def __init__(self, protocol: Protocol, store: Store | None = None) -> None:
+    def __init__(self, protocol: Protocol, store: Store | None = None, settings: BrokerSettings = ONE_QUEUE) -> None:
         clock = StillClock()
         conversions = Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()})
-        settings = BrokerSettings(queues=(QueueSettings(QUEUE_NAME, QUEUE_NAME, ANYCAST),))
         self.broker = EngineBroker(
             settings,
             store or DroppingStore(),
@@ -153,9 +162,14 @@ class Bench:
 
 
 class Conversation(ABC):
-    """What two clients of one protocol say: one sends messages, the other acknowledges them one by one."""
+    """What two clients of one protocol say: one sends messages, the other acknowledges them one by one.
 
-    def __init__(self) -> None:
+    Args:
+        settings: of its brokers.
+    """
+
+    def __init__(self, settings: BrokerSettings = ONE_QUEUE) -> None:
+        self.settings = settings
         self.bench = self.new_bench()
         self.said: list[tuple[int, bytes]] = []
         self.answered = (bytearray(), bytearray())
@@ -209,7 +223,7 @@ class StompConversation(Conversation):
     """STOMP 1.2: SEND, RECEIPT for durable ones, MESSAGE, ACK of each."""
 
     def new_bench(self, store: Store | None = None) -> Bench:
-        return Bench(StompProtocol(), store)
+        return Bench(StompProtocol(), store, self.settings)
 
     def begin(self) -> None:
         login = f"CONNECT\naccept-version:1.2\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\n\n\0".encode()
@@ -243,8 +257,8 @@ class StompConversation(Conversation):
 class OpenWireConversation(Conversation):
     """OpenWire 12: ActiveMQTextMessage, Response for durable ones, MessageDispatch, MessageAck of each."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, settings: BrokerSettings = ONE_QUEUE) -> None:
+        super().__init__(settings)
         self._form = WireFormat(12)
         self._decoders = [OpenWireDecoder(OpenWireLimits()) for _ in (CLIENT, READER)]
         self._names = [f"ID:client-{number}" for number in (CLIENT, READER)]
@@ -254,7 +268,7 @@ class OpenWireConversation(Conversation):
         self._consumer = ConsumerId(self._names[READER], 1, 1)
 
     def new_bench(self, store: Store | None = None) -> Bench:
-        return Bench(OpenWireProtocol(), store)
+        return Bench(OpenWireProtocol(), store, self.settings)
 
     def begin(self) -> None:
         for number in (CLIENT, READER):

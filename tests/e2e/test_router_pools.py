@@ -3,6 +3,7 @@
 # ROUTE-1, ROUTE-3, ROUTE-4, ROUTE-5, ROUTE-7
 
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -17,7 +18,8 @@ import stomp
 
 from delosmq.client import connect
 from delosmq.config.broker_xml import load_broker_xml
-from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings, QueueSettings
 from delosmq.sessions.client_errors import ClientError
 from delosmq.storage.memory import MemoryStore
 from delosmq.testing.processes.free_port import free_port
@@ -50,7 +52,14 @@ def targets(count: int) -> Iterator[list[RunningBroker]]:
 
 @contextmanager
 def routed(
-    directory: Path, ports: Sequence[int], router: str, pool: str = "", *, password: str = ADMIN.password, port: int = 0
+    directory: Path,
+    ports: Sequence[int],
+    router: str,
+    pool: str = "",
+    *,
+    password: str = ADMIN.password,
+    port: int = 0,
+    plain: BrokerSettings = PLAIN,
 ) -> Iterator[RunningBroker]:
     """A broker that routes to those ports."""
     names = [f"t{number}" for number in range(len(ports))]
@@ -70,7 +79,7 @@ def routed(
     )
     loaded = load_broker_xml(path, properties={}, memory_bytes=1024**3).settings
     acceptor = replace(loaded.acceptors[0], port=port)
-    settings = replace(PLAIN, acceptors=(acceptor,), connection_routers=loaded.connection_routers)
+    settings = replace(plain, acceptors=(acceptor,), connection_routers=loaded.connection_routers)
     with RunningBroker(settings, MemoryStore) as broker:
         yield broker
 
@@ -287,3 +296,34 @@ def test_a_healthy_client_that_connects_for_each_job_is_never_stopped(
             assert ask(router.port, "me") == place(target)
         assert pool.targets[0].suspects
     assert "DMQ5512" not in caplog.text
+
+
+def decisions(broker: RunningBroker) -> list[tuple[str, str, str, str]]:
+    """What event records tell of connections, so far; waits for the first of them."""
+    assert broker.composed is not None
+    queue = broker.composed.broker.queues["log"]
+    end = time.monotonic() + PATIENCE_S
+    while not queue.message_count:
+        assert time.monotonic() < end, "nothing is recorded"
+    lines = [line for slot in queue.pending.in_order() for line in slot.message.body.splitlines()]
+    records = [json.loads(line) for line in lines]
+    return [(one["event"], one["user"], one["producer"], one["cause"]) for one in records]
+
+
+def test_decisions_are_recorded_as_routes_and_redirects(tmp_path: Path) -> None:
+    log = QueueSettings("log", "delosmq.events", MULTICAST)
+    plain = replace(PLAIN, queues=(*PLAIN.queues, log), delosmq_events=1_000)
+    local = "<local-target-enabled>true</local-target-enabled>"
+    with targets(1) as (target,), routed(tmp_path, [target.port], ROUND, local, plain=plain) as router:
+        ready(router, 2)
+        served = {key: ask(router.port, key) == "" for key in "ab"}
+        found = decisions(router)
+    assert sorted(served.values()) == [False, True]
+    expected = [
+        ("route", "r: this broker", key) if here else ("redirect", f"r: t0 ({place(target)})", key)
+        for key, here in served.items()
+    ]
+    assert [(event, cause.partition(",")[0], key) for event, _, key, cause in found] == expected
+    assert [(user, cause.partition(", ")[2]) for _, user, _, cause in found] == [
+        (ADMIN.name, "because the policy chose it")
+    ] * 2

@@ -85,8 +85,8 @@ class MessageAdvisories:
     def routed(self, message: Message, queue_names: list[str]) -> None:
         """A message is in its queues."""
         settings = self._settings_of(message)
-        if settings is None:
-            return
+        if settings is None or not (settings.advisory_for_delivery or settings.advisory_if_no_consumers):
+            return  # told for others
         told: set[str] = set()
         consumed = False
         virtual = False
