@@ -249,7 +249,7 @@ class EventRecords(EngineEvents):
     def on_timer(self) -> None:
         """The appointment has come."""
         self._due_ns = 0
-        self._publish()
+        self._publish(whole_messages=len(self._waiting) >= RECORDS_PER_MESSAGE)
 
     def flush(self) -> None:
         """Publishes at once what waits; called at the end of the broker's life, outside of a decision."""
@@ -257,31 +257,36 @@ class EventRecords(EngineEvents):
         if parts is not None and self._due_ns:
             parts.timers.cancel(self._appointment)
             self._due_ns = 0
-            self._publish()
+            self._publish(whole_messages=False)
 
-    def _publish(self) -> None:
+    def _publish(self, *, whole_messages: bool) -> None:
+        """Sends what waits. ``whole_messages``: what would not fill one waits on."""
         parts = self._parts
         producers = self._producers
         if parts is None or producers is None:
             return
         now = parts.clock.wall_ms()
         waiting = self._waiting
-        self._waiting = []
-        if self._untold:
-            # Should this not get through either, it is counted again with the rest.
+        told, self._untold = self._untold, 0
+        if told:
             most = (
                 f"more than {self.most_per_second} a second, than {WAITING_AT_MOST} at once, or than the address takes"
             )
-            waiting.append(f'{{"time_ms":{now},"event":"lost","cause":"{self._untold} records: {most}"}}')
-        untold = self._untold
-        self._untold = 0
-        for start in range(0, len(waiting), RECORDS_PER_MESSAGE):
-            lines = waiting[start : start + RECORDS_PER_MESSAGE]
-            told = untold if untold and start + len(lines) == len(waiting) else 0
+            waiting.insert(0, f'{{"time_ms":{now},"event":"lost","cause":"{told} records: {most}"}}')
+        stop = len(waiting)
+        if whole_messages:
+            stop -= stop % RECORDS_PER_MESSAGE
+        self._waiting = waiting[stop:]
+        for start in range(0, stop, RECORDS_PER_MESSAGE):
+            lines = waiting[start : min(stop, start + RECORDS_PER_MESSAGE)]
             if not self._send(lines, now, producers):
-                self.lost += len(lines) - (1 if told else 0)
-                self._untold += len(lines) - (1 if told else 0) + told
-        if self._untold:
+                count = len(lines)
+                if told and start == 0:
+                    count -= 1
+                    self._untold += told  # that these were lost is told with the rest
+                self.lost += count
+                self._untold += count
+        if self._untold or self._waiting:
             self._arm(parts.clock.monotonic_ns() + FLUSH_AFTER_NS, parts)
 
     def _send(self, lines: list[str], now: WallMs, producers: EngineProducers) -> bool:
