@@ -97,6 +97,8 @@ class FakeBroker:
         self.version = 2
         self.fetches: list[str] = []
         self.touches = 0
+        self.forbidden = False
+        self.asked: dict[str, str] = {}
         self.cut_after_bytes: int | None = None
         self.changed = threading.Condition()
         self._port = 0
@@ -268,10 +270,18 @@ class FakeBroker:
         if query["large"] == "refuse":
             detail = f"message {row['message_id']} has a body of {len(row['body'])} bytes, above the {limit} allowed"
             raise Problem(409, "BODY_TOO_LARGE", detail)
-        return {**row, "body": b"", "body_kind": "reference"}
+        return {**row, "body": b"", "body_bytes": len(row["body"])}
+
+    def body(self, name: str, number: int, sequence: int) -> bytes:
+        group = self._group(name)
+        if number not in group.leases:
+            raise Problem(404, "LEASE_LOST", f"lease {number} of group {name!r} is gone")
+        (row,) = [row for row in group.leases[number] if row["sequence"] == sequence]
+        return bytes(row["body"])
 
     def queue_rows(self, name: str, query: dict[str, str]) -> bytes:
         self.fetches.append(f"{name}?{query['after']}-{query['until']}")
+        self.asked = query
         self._check_fields(query, ROWS_FIELDS | {"after", "until", "max_rows"}, {"selector", "since_ms", "before_ms"})
         queue = self._queue(name)
         rows = sorted(queue.ready + queue.leased, key=lambda row: row["sequence"])
@@ -413,6 +423,8 @@ class _Handler(BaseHTTPRequestHandler):
         token = b64encode(f"{self.fake.user}:{self.fake.password}".encode()).decode()
         if self.headers.get("Authorization") != f"Basic {token}":
             raise Problem(401, "LOGIN_REFUSED", "login required")
+        if self.fake.forbidden:
+            raise Problem(403, "FORBIDDEN", "consume on 'q' is needed")
 
     def _route(self, body: dict[str, Any]) -> dict[str, Any] | bytes:
         parts = urlsplit(self.path)
@@ -434,6 +446,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self.fake.describe(group, int(query["from"]), int(query["to"]))
             case "GET", ["api", "v1", "leases", group, number, "rows"]:
                 return self.fake.lease_rows(group, int(number), query)
+            case "GET", ["api", "v1", "leases", group, number, "rows", sequence, "body"]:
+                return self.fake.body(group, int(number), int(sequence))
             case "GET", ["api", "v1", "leases"]:
                 return {"leases": [self.fake.stat(name) for name in self.fake.groups]}
             case "GET", ["api", "v1", "queues", queue, "rows"]:
@@ -528,6 +542,10 @@ def _arrow(rows: list[dict[str, Any]], query: dict[str, str]) -> bytes:
     # In the order of the full schema, as the broker does it: putting them in order is the client's job.
     names = tuple(c.name for c in COLUMNS if (c.name in asked or not asked) and (headers or c.name != "properties"))
     schema = arrow_schema(names)
+    if query.get("large") == "reference":
+        rows = [{"body_bytes": len(row["body"]), **row} for row in rows]
+        schema = schema.append(pa.field("body_bytes", pa.int64()))
+        names = (*names, "body_bytes")
     out = io.BytesIO()
     with pa.ipc.new_stream(out, schema) as writer:
         for at in range(0, len(rows), SLICE_ROWS):

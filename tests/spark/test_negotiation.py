@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from delosmq.model.errors import BrokerError
-from delosmq.spark.errors import BodyTooLargeError, GroupBusyError
+from delosmq.spark.errors import BodyTooLargeError, GroupBusyError, LeaseLostError, OptionError
 from delosmq.spark.source import heartbeat
 from delosmq.spark.source.data_source import DelosSource
+from delosmq.spark.source.large_bodies import LargeBodies
 from delosmq.spark.source.stream_reader import LeaseStreamReader
 from tests.spark.fake_broker import START, FakeBroker
 
@@ -25,7 +26,7 @@ def sources(fake: FakeBroker) -> Iterator[Any]:
 
     def make(kind: str = "stream", **options: str) -> Any:
         raw = {"servers": fake.servers, "user": fake.user, "password": fake.password, "subscribe": "q"}
-        raw |= {"columns": "body,sequence,body_kind", "retryTimeoutMs": "0", "pollTimeoutMs": "0"}
+        raw |= {"columns": "body,sequence", "retryTimeoutMs": "0", "pollTimeoutMs": "0"}
         raw |= ({"group.id": "g"} if kind == "stream" else {}) | options
         source = DelosSource(raw)
         reader = source.streamReader(source.schema()) if kind == "stream" else source.reader(source.schema())
@@ -149,7 +150,17 @@ def test_a_large_body_is_refused_or_comes_as_a_reference(fake: FakeBroker, sourc
     with pytest.raises(BodyTooLargeError, match=r"DMQ8068: .*ID:2.*14 bytes"):
         rows_of(reader, reader.partitions(start, end))
     reader = sources(maxBodyBytes="10", largeBodies="reference")
-    assert [row["body"] for row in rows_of(reader, reader.partitions(start, end))] == [b"small", b""]
+    rows = rows_of(reader, reader.partitions(start, end))
+    assert [row["body"] for row in rows] == [b"small", b""]
+    assert rows[0]["body_reference"] is None
+    login = {"servers": fake.servers, "user": fake.user, "password": fake.password, "subscribe": "q"}
+    with LargeBodies(login) as bodies:
+        assert bodies.fetch(rows[1]["body_reference"]) == b"much too large"
+        fake.release("g")
+        with pytest.raises(LeaseLostError):
+            bodies.fetch(rows[1]["body_reference"])
+    with pytest.raises(OptionError, match="DMQ8069"):
+        LargeBodies(login, broker=1)
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """The data source in a running Spark: streams, restarts, batches, refusals."""
 
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +25,44 @@ class Collected:
         self.spark, self.broker, self.checkpoint = spark, broker, checkpoint
         self.batches: dict[int, list[bytes]] = {}
         self.fail_at: int | None = None
+        self.before_batch: dict[int, Callable[[], None]] = {}
+        self.schema: Any = None
+        self._kept = threading.Condition()
 
     def run(self, **options: str) -> Any:
-        given = {"group.id": "g", "maxOffsetsPerTrigger": "100", "columns": "body,sequence", **options}
-        frame = self.spark.readStream.format("delosmq").options(**options_of(self.broker, **given)).load()
-        query = (
-            frame.writeStream.foreachBatch(self._keep)
-            .option("checkpointLocation", str(self.checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
+        query = self._started({"availableNow": True}, options)
         query.awaitTermination()
         return query
 
+    def start(self, **options: str) -> Any:
+        """Run until it is stopped."""
+        return self._started({"processingTime": "0 seconds"}, options)
+
+    def wait_for(self, rows: int) -> None:
+        """Until so many rows were kept in all."""
+        with self._kept:
+            assert self._kept.wait_for(lambda: len(self.bodies) >= rows, timeout=120)
+
+    def _started(self, trigger: dict[str, Any], options: dict[str, str]) -> Any:
+        given = {"group.id": "g", "maxOffsetsPerTrigger": "100", "columns": "body,sequence", **options}
+        frame = self.spark.readStream.format("delosmq").options(**options_of(self.broker, **given)).load()
+        return (
+            frame.writeStream.foreachBatch(self._keep)
+            .option("checkpointLocation", str(self.checkpoint))
+            .trigger(**trigger)
+            .start()
+        )
+
     def _keep(self, batch: Any, number: int) -> None:
+        self.before_batch.pop(number, lambda: None)()
+        self.schema = batch.schema
         rows = sorted((row.sequence, bytes(row.body)) for row in batch.collect())
         if number == self.fail_at:
             self.fail_at = None
             raise RuntimeError("broken on purpose")
-        self.batches[number] = [body for _, body in rows]
+        with self._kept:
+            self.batches[number] = [body for _, body in rows]
+            self._kept.notify_all()
 
     @property
     def bodies(self) -> list[bytes]:

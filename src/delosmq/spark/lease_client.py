@@ -21,7 +21,7 @@ from delosmq.spark.lease_requests import (
     RowChoice,
 )
 from delosmq.spark.options import ConnectionOptions, SourceDestination
-from delosmq.spark.schema import HEADERS_COLUMN, conform
+from delosmq.spark.schema import HEADERS_COLUMN, REFERENCE_COLUMN, conform, with_references
 from delosmq.spark.transport import Transport, UnansweredError, segment
 
 if TYPE_CHECKING:
@@ -256,7 +256,11 @@ class LeaseClient:
             BodyTooLargeError: a body is longer than the limit.
             SchemaMismatchError: rows of another shape arrived.
         """
-        base = f"/api/v1/leases/{segment(group)}/{number}/rows?{_columns(names)}{wanted.query()}"
+        rows_path = f"/api/v1/leases/{segment(group)}/{number}/rows"
+        fetched = names
+        if REFERENCE_COLUMN in names:
+            fetched = tuple(name for name in (*names, "sequence") if name != REFERENCE_COLUMN)
+        base = f"{rows_path}?{_columns(tuple(dict.fromkeys(fetched)))}{wanted.query()}"
         retries = self.transport.retries()
         # How many rows of groups come is not known before: what came already is asked for, and left out, again.
         counted = wanted.of == 1
@@ -276,12 +280,31 @@ class LeaseClient:
                             "DMQ8030", f"lease {number} of {group!r} sent more rows than asked for"
                         )
                     retries.progress()
+                    if fetched is not names:
+                        new = with_references(new, rows_path, wanted.max_body_bytes)
                     yield conform(new, names)
                 complete = True
                 if counted and lo + came < hi:
                     raise UnansweredError(f"{hi - lo - came} rows of lease {number} are missing")
             except UnansweredError as failure:
                 complete = False
+                self.transport.retry(retries, failure)
+
+    def body(self, reference: str) -> bytes:
+        """The body that a row of a lease refers to, however long.
+
+        Raises:
+            LeaseLostError: the lease is acknowledged, or gone.
+        """
+        retries = self.transport.retries()
+        while True:
+            try:
+                with self.transport.open("GET", reference) as response:
+                    content = self.transport.reading(response.read)
+                    if response.length:
+                        raise UnansweredError(f"{response.length} bytes of the body are missing")
+                    return content
+            except UnansweredError as failure:
                 self.transport.retry(retries, failure)
 
     def browse(

@@ -23,7 +23,7 @@ from delosmq.spark.positions import (
     ReadPosition,
     parse_position,
 )
-from delosmq.spark.schema import BY_NAME, HEADERS_COLUMN, column_names
+from delosmq.spark.schema import BY_NAME, HEADERS_COLUMN, REFERENCE_COLUMN, column_names
 
 DEFAULT_PORT = 8161
 """Artemis's port for HTTP."""
@@ -63,6 +63,7 @@ OF_KAFKA = {
     "assign": "subscribe takes queues by name, and topic:NAME",
     "minoffsetspertrigger": "maxOffsetsPerTrigger and pollTimeoutMs decide when a batch begins",
     "maxtriggerdelay": "pollTimeoutMs says how long an idle query waits",
+    "asyncprogresstrackingenabled": "a batch would be acknowledged before Spark has noted it; leave it out",
     "startingtimestamp": 'startingOffsets takes {"time_ms": n}',
     "endingtimestamp": 'endingOffsets takes {"time_ms": n}',
     "startingoffsetsbytimestamp": 'startingOffsets takes {"time_ms": n}',
@@ -182,6 +183,7 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
     """
     given = _canonical(raw)
     columns, include_headers = _columns(given)
+    references = _word(given, "largeBodies", (FAIL, REFERENCE)) == REFERENCE
     max_body_bytes = _integer(given, "maxBodyBytes", default=0, low=1, high=1 << 40)
     if "largeBodies" in given and not max_body_bytes:
         raise OptionError("DMQ8002", "largeBodies needs maxBodyBytes: from which size on a body is large")
@@ -195,14 +197,14 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
         max_bytes=_integer(given, "maxBytesPerTrigger", default=64 * 1024 * 1024, low=1, high=1 << 40),
         min_partitions=_integer(given, "minPartitions", default=0, low=1, high=10_000),
         by_group=_word(given, "partitionBy", ("range", "group")) == "group",
-        columns=columns,
+        columns=(*columns, REFERENCE_COLUMN) if references else columns,
         include_headers=include_headers,
         fail_on_data_loss=_boolean(given, "failOnDataLoss", default=True),
         poll_timeout_ms=_integer(given, "pollTimeoutMs", default=500, low=0, high=30_000),
         selector=given.get("selector", "").strip(),
         pushdown=_boolean(given, "pushdown", default=False),
         max_body_bytes=max_body_bytes,
-        references=_word(given, "largeBodies", (FAIL, REFERENCE)) == REFERENCE,
+        references=references,
         given=frozenset(given),
     )
 
@@ -258,7 +260,9 @@ def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
             nearest = difflib.get_close_matches(key.lower(), CANONICAL, n=1, cutoff=0.5)
             of_kafka = OF_KAFKA.get(key.lower())
             if of_kafka is not None:
-                raise OptionError("DMQ8001", f"the option {key!r} of Spark's Kafka source is none here: {of_kafka}")
+                raise OptionError(
+                    "DMQ8001", f"the option {key!r} of Spark or its Kafka source is none here: {of_kafka}"
+                )
             hint = f"did you mean {CANONICAL[nearest[0]]}?" if nearest else f"the options are {', '.join(NAMES)}"
             raise OptionError("DMQ8001", f"unknown option {key!r} of the data source delosmq; {hint}")
         given[name] = raw[key]

@@ -49,7 +49,11 @@ COLUMNS: tuple[Column, ...] = (
     Column(HEADERS_COLUMN, "map"),
     Column("body_kind", "string"),
 )
+REFERENCE_COLUMN = "body_reference"
+"""With largeBodies=reference, last: where a body that was left out is fetched; null where it is in the row."""
 BY_NAME = {column.name: column for column in COLUMNS}
+
+_OF_READS = {**BY_NAME, REFERENCE_COLUMN: Column(REFERENCE_COLUMN, "string", nullable=True)}
 
 
 def column_names(columns: Sequence[str] = (), include_headers: bool = False) -> tuple[str, ...]:
@@ -73,7 +77,7 @@ def spark_schema(names: Sequence[str]) -> "StructType":
         "map": spark_types.MapType(spark_types.StringType(), spark_types.StringType(), True),
     }
     return spark_types.StructType(
-        [spark_types.StructField(name, kinds[BY_NAME[name].kind], BY_NAME[name].nullable) for name in names]
+        [spark_types.StructField(name, kinds[_OF_READS[name].kind], _OF_READS[name].nullable) for name in names]
     )
 
 
@@ -94,7 +98,7 @@ def arrow_schema(names: tuple[str, ...]) -> "pa.Schema":
         "timestamp": pa.timestamp("us", tz="UTC"),
         "map": pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string(), nullable=True)),
     }
-    return pa.schema([pa.field(name, kinds[BY_NAME[name].kind], nullable=BY_NAME[name].nullable) for name in names])
+    return pa.schema([pa.field(name, kinds[_OF_READS[name].kind], nullable=_OF_READS[name].nullable) for name in names])
 
 
 def conform(batch: "pa.RecordBatch", names: tuple[str, ...]) -> "pa.RecordBatch":
@@ -126,4 +130,20 @@ def conform(batch: "pa.RecordBatch", names: tuple[str, ...]) -> "pa.RecordBatch"
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def with_references(batch: "pa.RecordBatch", rows_path: str, max_body_bytes: int) -> "pa.RecordBatch":
+    """`batch` and the column of references: a path below `rows_path` for each row whose body is longer than that."""
+    import pyarrow as pa
+
+    lengths = batch.column(batch.schema.get_field_index(_LENGTHS)).to_pylist()
+    sequences = batch.column(batch.schema.get_field_index("sequence")).to_pylist()
+    references = [
+        f"{rows_path}/{sequence}/body" if length > max_body_bytes else None
+        for sequence, length in zip(sequences, lengths, strict=True)
+    ]
+    schema = batch.schema.append(pa.field(REFERENCE_COLUMN, pa.string()))
+    return pa.RecordBatch.from_arrays([*batch.columns, pa.array(references, pa.string())], schema=schema)
+
+
+_LENGTHS = "body_bytes"
+"""The column in which the broker tells the lengths of bodies that may be references."""
 _UPGRADE = "run the same version of DelosMQ on the broker and on Spark"
