@@ -72,7 +72,7 @@ MEANINGS = {
         "and its timeout, and this broker as a target (no cluster pools yet)."
     ),
     "ROUTE-4": "The five policies with Artemis's hashes, and policies of other packages.",
-    "ROUTE-5": "A cache that keeps keys with their targets, with a timeout (no persisted one yet).",
+    "ROUTE-5": "A cache that keeps keys with their targets, with a timeout, persisted on request.",
     "ROUTE-6": "The order of a decision; routers without a pool, which keep what belongs here and send the rest away.",
     "ROUTE-7": "`router=` and `protocols=` on acceptors; OpenWire and STOMP clients are told where to go.",
     "ROUTE-8": "Where a key belongs, by HTTP and management messages; filters that are changed while the broker runs.",

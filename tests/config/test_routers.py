@@ -90,6 +90,7 @@ def test_a_shard(load: Load) -> None:
     [
         ("<cache/>", RouterCacheSettings(False, 0)),
         ("<cache><timeout>60000</timeout><persisted>false</persisted></cache>", RouterCacheSettings(False, 60_000)),
+        ("<cache><persisted>true</persisted></cache>", RouterCacheSettings(True, 0)),
     ],
 )
 def test_a_cache(load: Load, inner: str, cache: RouterCacheSettings) -> None:
@@ -121,7 +122,6 @@ def test_an_acceptor_names_its_router_wherever_that_stands(load: Load) -> None:
         (routers(one('<policy name="ROUND_ROBIN"><property key="x" value="1"/></policy>')), 5, "DMQ4005", "'x'"),
         (routers(one("<policy/>")), 5, "DMQ4007", "lacks 'name'"),
         (routers(one("<cache><timeout>-1</timeout></cache>")), 5, "DMQ4005", "at least 0"),
-        (routers(one("<cache><persisted>true</persisted></cache>")), 5, "DMQ4006", "forgotten at a restart"),
         (routers(one("<key-transformer/>")), 5, "DMQ4006", "use <policy>"),
         (
             routers(one("<pool><cluster-connection>c</cluster-connection></pool>")),

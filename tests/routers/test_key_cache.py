@@ -85,8 +85,8 @@ def test_a_hundred_thousand_are_kept_at_most() -> None:
 def test_after_a_restart_each_time_begins_again() -> None:
     journal = Journal()
     KeyCache(100, journal).put("a", "n", at(0))
-    cache = KeyCache(100, journal)
-    cache.restore(journal.kept.items(), at(5_000))
+    cache = KeyCache(100, NoStore())
+    cache.restore(journal, journal.kept.items(), at(5_000))
     assert cache.get("a", at(5_099)) == "n"
 
 

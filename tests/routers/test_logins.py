@@ -2,13 +2,14 @@
 
 # ROUTE-3, ROUTE-6
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
 from delosmq.routers.decision import ConnectionRouter, Decision, Outcome
+from delosmq.routers.key_cache import NoStore
 from delosmq.routers.logins import LEAST_WAIT_NS, RoutedLogins, RouterListener
 from delosmq.routers.policy import FirstElement
 from delosmq.routers.pool import TargetPool
@@ -278,6 +279,33 @@ def test_waiting_and_waking_over_and_over_keeps_no_more_than_those_that_wait() -
         waiting.wake("r", at(turn))
     assert waiting.kept < 5_000
     assert len(waiting) == 1
+
+
+class Slow(NoStore):
+    """Safe a while after it was stored."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def settled(self, then: Callable[[], None]) -> bool:
+        self.waiting.append(then)
+        return False
+
+
+def test_a_client_is_told_where_it_belongs_once_that_is_safe() -> None:
+    store = Slow()
+    gate = Gate(router(policy=policy("ROUND_ROBIN"), pool=pool(2), cache_timeout_ms=0, store=store))
+    request, gone = gate.request("a"), gate.request("b")
+    assert [gate.port.decide(request), gate.port.decide(gone)] == [WAIT, WAIT]
+    assert (gate.asked, gate.seen.decisions) == ([], [])
+    gate.port.withdraw(gone)
+    for then in store.waiting:
+        then()
+    assert gate.asked == ["a"]
+    assert gate.port.decide(request).host == "10.0.0.1"
+    assert len(gate.seen.decisions) == 1
+    # What the cache has is safe already.
+    assert gate.port.decide(gate.request("a")).host == "10.0.0.1"
 
 
 def check(gate: Gate, targets: TargetPool, answers: dict[str, list[str]]) -> list[str]:

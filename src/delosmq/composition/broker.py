@@ -15,6 +15,7 @@ from delosmq.composition.discovery_groups import DiscoveryGroups
 from delosmq.composition.event_logs import DroppedLog, engine_logs
 from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
+from delosmq.composition.router_caches import restore_caches
 from delosmq.config.reload import ReloadPlan, plan_reload
 from delosmq.engine.api import EngineBroker, EngineEvents, events_for
 from delosmq.manage.control.addresses import AddressControl
@@ -231,6 +232,8 @@ class ComposedBroker(Host, LocalBroker):
         )
         self._routers = RouterControl(self.connection_routers.by_name, self.access, self.broker)
         self.management.kinds += [*resource_kinds(self.broker, controls), router_kind(self._routers)]
+        routers = self.connection_routers.by_name.values()
+        restore_caches(routers, self.broker, self.gate, self.logger, self.clock.monotonic_ns())
         services = SessionServices(
             self.broker,
             self.gate,

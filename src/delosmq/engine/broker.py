@@ -13,6 +13,7 @@ from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.delivery.expiry import Expiry, ExpiryScan
 from delosmq.engine.event_records import EventRecords
 from delosmq.engine.inspect import Inspector
+from delosmq.engine.kept_entries import KeptEntries, drop_kept
 from delosmq.engine.leases.lease_group import LeaseGroups
 from delosmq.engine.leases.leases import Leases
 from delosmq.engine.lifecycle.deletion import Deletion
@@ -117,7 +118,7 @@ class EngineBroker:
         self.branches = Branches(parts, self.transactions)
         self.staging = Staging(parts, self.transactions, commit_steps.batch_bytes)
         self.state = EngineState(parts.bindings, parts.log, self.leases, self.branches, self.staging)
-        deletion = Deletion(parts)
+        deletion = self._deletion = Deletion(parts)
         self.consumers = EngineConsumers(parts, acks, deletion, self.transactions)
         self.resources = EngineResources(parts, self.consumers, deletion, self.leases)
         self.lease_groups = LeaseGroups(parts, self.leases, deletion, self.transactions.newest_sequence)
@@ -186,6 +187,14 @@ class EngineBroker:
         parts.schedule.run()
         self.expiry_scan.start()
         return self.log.position
+
+    def kept_entries(self, name: str) -> KeptEntries:
+        """What a part of the broker keeps beyond its life; once for each name."""
+        return KeptEntries(self._parts, name)
+
+    def drop_kept_entries(self, wanted: list[str]) -> None:
+        """Forgets what is kept under other names."""
+        drop_kept(self._parts, self._deletion, wanted)
 
     @property
     def storage_low(self) -> bool:

@@ -27,7 +27,7 @@ def make_routers(
     Raises:
         ConfigurationError: a policy can't be made.
     """
-    return {
+    routers = {
         one.name: ConnectionRouter(
             one.name,
             KeyResolver(one.key_type, JavaRegex(one.key_filter) if one.key_filter else None),
@@ -40,3 +40,6 @@ def make_routers(
         )
         for one in settings
     }
+    for one in settings:
+        routers[one.name].persists_cache = one.cache is not None and one.cache.persisted
+    return routers

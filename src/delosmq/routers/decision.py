@@ -86,6 +86,7 @@ class ConnectionRouter:
     Attributes:
         local_target_filter: keys that it takes whole stay here; None for none. May be set while the broker runs.
         cache, policy, pool: None without; policy_name: as broker.xml has it, "" without.
+        persists_cache: whether what the cache holds is to survive the broker.
         counts: connections so decided since the broker started.
         loops: connections refused because they would have gone in a circle.
     """
@@ -111,6 +112,7 @@ class ConnectionRouter:
         self.policy_name = policy_name
         self.counts: dict[Outcome, int] = dict.fromkeys(Outcome, 0)
         self.loops: int = 0
+        self.persists_cache = False
         self._cluster_user = cluster_user
 
     def route(self, request: RouteRequest, now: MonotonicNs, waits_since: MonotonicNs) -> Decision | WaitUntil:

@@ -5,7 +5,7 @@ Source: Artemis, LocalCache.
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from delosmq.model.ids import MonotonicNs
@@ -33,6 +33,10 @@ class KeyCacheStore(ABC):
     @abstractmethod
     def removed(self, key: str) -> None:
         """The entry of ``key`` is gone."""
+
+    def settled(self, then: Callable[[], None]) -> bool:
+        """Whether all that was stored survives a crash; if not yet, ``then`` is called once it does."""
+        return True
 
 
 class NoStore(KeyCacheStore):
@@ -63,8 +67,9 @@ class KeyCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def restore(self, entries: Iterable[tuple[str, str]], now: MonotonicNs) -> None:
-        """Takes what a store had at the start; the time of each begins again."""
+    def restore(self, store: KeyCacheStore, entries: Iterable[tuple[str, str]], now: MonotonicNs) -> None:
+        """Takes what a store had at the start, and is kept there from now on; the time of each begins again."""
+        self._store = store
         for key, node_id in entries:
             self._entries[key] = CacheEntry(node_id, now)
         self._bound()
@@ -92,6 +97,10 @@ class KeyCache:
         if known is None or known.node_id != node_id:
             self._store.stored(key, node_id)
         self._bound()
+
+    def settled(self, then: Callable[[], None]) -> bool:
+        """As `KeyCacheStore.settled`."""
+        return self._store.settled(then)
 
     def expire(self, now: MonotonicNs) -> None:
         """Drops entries whose time is over, a bounded number at once."""

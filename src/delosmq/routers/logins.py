@@ -7,7 +7,7 @@ from typing import Final
 
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock
-from delosmq.routers.decision import ConnectionRouter, Decision, Outcome, WaitUntil
+from delosmq.routers.decision import Because, ConnectionRouter, Decision, Outcome, WaitUntil
 from delosmq.routers.key import RouteRequest
 from delosmq.routers.loop_guard import LoopGuard
 from delosmq.routers.pool import TargetPool
@@ -59,12 +59,14 @@ class RoutedLogins(LoginPort):
         self._listener = listener
         self._loop_guard = LoopGuard()
         self._waiting = WaitingLogins(wake_at)
+        # Decisions that are told once the cache of their router has them safe.
+        self._settling: dict[LoginRequest, Decision] = {}
         for name, router in routers.items():
             if router.pool is not None:
                 router.pool.on_change = partial(self._handle_change, name, router, router.pool)
 
     def decide(self, request: LoginRequest) -> LoginAnswer:
-        if request not in self._waiting:
+        if request not in self._waiting and request not in self._settling:
             answer = self._first.decide(request)
             if answer is not ADMIT:
                 return answer
@@ -72,6 +74,9 @@ class RoutedLogins(LoginPort):
         if router is None:
             return ADMIT
         now = self._clock.monotonic_ns()
+        settled = self._settling.pop(request, None)
+        if settled is not None:
+            return self._answer(router, request, settled, now)
         since = self._waiting.since(request, now)
         try:
             found = router.route(_as_route_request(request), now, since)
@@ -85,6 +90,12 @@ class RoutedLogins(LoginPort):
             self._waiting.add(request, since, MonotonicNs(since + LEAST_WAIT_NS))
             return WAIT
         self._waiting.remove(request)
+        if found.because is Because.POLICY and router.cache is not None:
+            # The client is told where it belongs once that survives a crash, so that it belongs there ever after.
+            self._settling[request] = found
+            if not router.cache.settled(partial(self._ask_again, request)):
+                return WAIT
+            del self._settling[request]
         return self._answer(router, request, found, now)
 
     @property
@@ -95,8 +106,12 @@ class RoutedLogins(LoginPort):
     def withdraw(self, request: LoginRequest) -> None:
         if request in self._waiting:
             self._waiting.remove(request)
-        else:
+        elif self._settling.pop(request, None) is None:
             self._first.withdraw(request)
+
+    def _ask_again(self, request: LoginRequest) -> None:
+        if request in self._settling:
+            request.ask_again()
 
     def handle_timer(self, now: MonotonicNs) -> None:
         """It is ``now``; may be called early."""

@@ -132,7 +132,7 @@ def redirect(host: str, port: int, *, tls: bool = False) -> LoginAnswer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LoginPort(ABC):
-    """Decides which login gets a session. Neither method may block, nor call the engine."""
+    """Decides which login gets a session. Neither may block, nor call the engine but to keep entries of its own."""
 
     @abstractmethod
     def decide(self, request: LoginRequest) -> LoginAnswer:

@@ -18,6 +18,8 @@ from delosmq.model.settings import AddressSettings
 NO_QUEUES: Final[list[Queue]] = []
 NO_ROUTES: Final = [NO_QUEUES] * 3
 RETAINED_PREFIX: Final = INTERNAL_PREFIX + "retained."
+KEPT_PREFIX: Final = INTERNAL_PREFIX + "kept."
+"""Of queues that take no part in routing: see `kept_entries`."""
 RETAIN: Final = "ActiveMQ.Retain"
 """A property that marks a message which late subscribers get. Source: ActiveMQMessage."""
 
@@ -103,7 +105,7 @@ class Address(QueueAddress):
             (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).append(queue)
         elif queue.name.startswith(RETAINED_PREFIX):
             self.retained = queue
-        else:
+        elif not queue.name.startswith(KEPT_PREFIX):
             self.history = queue
         self.refresh()
 
@@ -113,7 +115,7 @@ class Address(QueueAddress):
             (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).remove(queue)
         elif queue is self.retained:
             self.retained = None
-        else:
+        elif queue is self.history:
             self.history = None
         self.refresh()
 

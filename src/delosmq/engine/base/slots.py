@@ -274,6 +274,10 @@ class PendingSlots(SlotTotals):
             return None
         return self._levels[(self._occupied & -self._occupied).bit_length() - 1].head
 
+    def last(self, level: int) -> Slot | None:
+        """The last one of a level."""
+        return self._levels[level].tail
+
     def head_upto(self, sequence: int) -> Slot | None:
         """As `head`, among messages with at most this sequence."""
         for level in reversed(self._levels):

@@ -30,9 +30,7 @@ CONNECTION_ROUTER: Final[Table] = table(
 )
 """Attributes and children of ``<connection-router>``."""
 
-ROUTER_CACHE: Final[Table] = table(
-    item for item in in_effect_of(RouterCacheSettings) if item.name != "persisted"
-) | table([refused("persisted", "which target a key had would be forgotten at a restart", "false")])
+ROUTER_CACHE: Final[Table] = table(in_effect_of(RouterCacheSettings))
 """Children of ``<cache>``."""
 
 ROUTER_POLICY: Final[Table] = table(
