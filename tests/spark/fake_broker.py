@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyarrow as pa
 
 from delosmq.model.properties import Properties
+from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import parse_selector
 from delosmq.spark.schema import COLUMNS, arrow_schema
 
@@ -156,12 +157,13 @@ class FakeBroker:
                 raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
             group = FakeGroup(name, queue, uuid.uuid4().hex, 0, body["run"], self.clock())
             group.selector = body.get("selector", "")
+            _check_selector(group.selector)
             group.from_sequence = _first_sequence(queue, body.get("start", "earliest"))
             self.groups[name] = group
         elif group.queue is not queue:
             raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} reads another queue than {queue.name!r}")
         elif group.selector != body.get("selector", ""):
-            raise Problem(409, "CONFLICT", f"group {name!r} has another selector")
+            raise Problem(409, "OTHER_SELECTOR", f"group {name!r} was made with another selector")
         elif wanted is None:
             if group.acked:
                 raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} belongs to another checkpoint")
@@ -184,8 +186,7 @@ class FakeBroker:
     def touch(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         if self.version == 1:
             raise Problem(404, "NOT_FOUND", "no such path")
-        self._fence(self.groups[name] if name in self.groups else self._group(name), body)
-        self._group(name)
+        self._fence(self._group(name), body)
         self.touches += 1
         self.changed.notify_all()
         return {}
@@ -227,6 +228,7 @@ class FakeBroker:
             "newest_sequence": group.queue.newest,
             "ready": len(group.queue.ready),
             "leased": leased,
+            "expires_in_ms": 7 * 86_400_000,
             "oldest_age_ms": 1234 if leased or group.queue.ready else 0,
             "acked": group.acked,
             "lease": group.newest,
@@ -329,12 +331,14 @@ class FakeBroker:
         group = self.groups.get(name)
         if group is None:
             raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
-        group.heard_at = self.clock()
+        if self.version == 1:
+            group.heard_at = self.clock()
         return group
 
     def _fence(self, group: FakeGroup, body: dict[str, Any]) -> None:
         if body["epoch"] != group.epoch:
             raise Problem(409, "FENCED", f"a newer reader has taken over group {group.name!r}")
+        group.heard_at = self.clock()
 
     def _ack(self, group: FakeGroup, upto: int) -> None:
         for number in [number for number in group.leases if number <= upto]:
@@ -520,6 +524,14 @@ class _Columns(Properties):
 
     def value(self, name: str) -> Any:
         return self.row["sequence"] if name == "number" else self.row[COLUMN_OF[name]]
+
+
+def _check_selector(selector: str) -> None:
+    try:
+        if selector:
+            parse_selector(selector)
+    except SelectorError as wrong:
+        raise Problem(400, "INVALID", str(wrong)) from None
 
 
 def _passes(row: dict[str, Any], selector: str) -> bool:

@@ -4,16 +4,21 @@ from typing import Any
 
 import pytest
 
+from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import (
+    BodyTooLargeError,
     FencedError,
     ForeignIncarnationError,
     GroupBusyError,
     LeaseLostError,
     LoginRefusedError,
+    OptionError,
     QueueMissingError,
 )
 from delosmq.spark.lease_client import Group, LeaseClient
+from delosmq.spark.lease_requests import BrowseFilter, GroupWishes, RowChoice
 from delosmq.spark.options import SourceDestination
+from delosmq.spark.positions import ReadPosition
 from delosmq.spark.schema import column_names
 from tests.spark.brokers import BrokerUnderTest
 
@@ -242,3 +247,131 @@ def test_browsing_takes_nothing_and_includes_what_is_leased(client: LeaseClient)
     middle = queue.oldest_sequence + 99
     part = [row for batch in client.browse(QUEUE.name, 0, middle, NAMES) for row in batch.to_pylist()]
     assert max(row["sequence"] for row in part) <= middle
+
+
+# -- version 2 ---------------------------------------------------------------------------------------------------------
+
+
+def leased(client: LeaseClient, group: Group, number: int = 1, **wanted: Any) -> list[dict[str, Any]]:
+    """The rows of a lease that is made now."""
+    lease = client.lease(group, number - 1, **MUCH, wait_ms=0)
+    choice = RowChoice(**wanted)
+    return [
+        row
+        for batch in client.rows(group.name, number, 0, lease.rows, NAMES, wanted=choice)
+        for row in batch.to_pylist()
+    ]
+
+
+def opened_with(client: LeaseClient, name: str, **wishes: Any) -> Group:
+    return client.open_group(name, SourceDestination("queue", "v2"), None, sleep=no_sleep, wishes=GroupWishes(**wishes))
+
+
+@pytest.fixture
+def numbered(broker: BrokerUnderTest) -> BrokerUnderTest:
+    """Ten messages in the queue v2, of priority 5 or 4 in turn, in the message groups a, b and c."""
+    headers = [{"priority": str(5 - at % 2), "JMSXGroupID": "abc"[at % 3], "type": f"t{at}"} for at in range(10)]
+    broker.publish("v2", [b"%d" % number for number in range(10)], headers=headers)
+    return broker
+
+
+def test_a_broker_tells_its_version_and_limits(client: LeaseClient):
+    group = open_group(client)
+    assert {"touch"} <= group.features
+    assert (group.limits.max_rows, group.limits.max_bytes) == (1_000_000, 1 << 30)
+
+
+def test_more_than_a_broker_leases_at_once_is_not_asked_for(client: LeaseClient):
+    assert client.lease(open_group(client), 0, max_rows=1 << 31, max_bytes=1 << 40, wait_ms=0).rows == 1_200
+
+
+def test_a_group_begins_where_it_is_told_to(client: LeaseClient, numbered: BrokerUnderTest):
+    first = client.queue("v2").oldest_sequence
+    rows = [row for batch in client.browse("v2", 0, first + 9, ("sequence", "timestamp")) for row in batch.to_pylist()]
+    accepted_ms = int(rows[0]["timestamp"].timestamp() * 1000)
+    ways = {
+        "sequence": (ReadPosition("sequence", first + 3), 7),
+        "time": (ReadPosition("time_ms", accepted_ms), 10),
+        "future": (ReadPosition("time_ms", accepted_ms + 86_400_000), 0),
+        "latest": (ReadPosition("latest"), 0),
+    }
+    for name, (start, count) in ways.items():
+        group = opened_with(client, name, start=start)
+        assert client.lease(group, 0, **MUCH, wait_ms=0).rows == count, name
+        client.release(name)
+
+
+def test_a_selector_leases_only_what_it_lets_through(client: LeaseClient, numbered: BrokerUnderTest):
+    group = opened_with(client, "selecting", selector="JMSPriority = 5")
+    assert sorted(row["body"] for row in leased(client, group)) == [b"0", b"2", b"4", b"6", b"8"]
+    for other in ("JMSPriority = 4", ""):
+        with pytest.raises(OptionError, match=r"DMQ8070: "):
+            opened_with(client, "selecting", selector=other)
+
+
+def test_a_wrong_selector_is_refused(client: LeaseClient, numbered: BrokerUnderTest):
+    with pytest.raises(BrokerError, match=r"(?i)expected"):
+        opened_with(client, "selecting", selector="JMSPriority = = 5")
+
+
+def test_parts_keep_message_groups_together(client: LeaseClient, numbered: BrokerUnderTest):
+    group = opened_with(client, "parted")
+    whole = leased(client, group)
+    parts = [leased(client, group, part=part, of=2) for part in range(2)]
+    assert sorted(row["sequence"] for rows in parts for row in rows) == [
+        row["sequence"] for row in sorted(whole, key=lambda row: row["sequence"])
+    ]
+    of_group = [{int(row["body"]) % 3 for row in rows} for rows in parts]
+    assert not of_group[0] & of_group[1]
+    assert all(rows == [row for row in whole if row in rows] for rows in parts)
+
+
+def test_long_bodies_are_refused_or_referred_to(client: LeaseClient, broker: BrokerUnderTest):
+    broker.publish("v2", [b"short", b"much too long"])
+    group = opened_with(client, "bodies")
+    client.lease(group, 0, **MUCH, wait_ms=0)
+    with pytest.raises(BodyTooLargeError, match=r"DMQ8068: .*13 bytes"):
+        list(client.rows("bodies", 1, 0, 2, ("body",), wanted=RowChoice(max_body_bytes=5)))
+    choice = RowChoice(max_body_bytes=5, references=True)
+    names = ("body", "body_reference")
+    short, long = [row for batch in client.rows("bodies", 1, 0, 2, names, wanted=choice) for row in batch.to_pylist()]
+    assert short == {"body": b"short", "body_reference": None}
+    assert (long["body"], client.body(long["body_reference"])) == (b"", b"much too long")
+    client.ack(group, 1)
+    with pytest.raises(LeaseLostError):
+        client.body(long["body_reference"])
+
+
+def test_a_touch_is_for_the_newest_reader(client: LeaseClient, broker: BrokerUnderTest, client_of: Any):
+    old = open_group(client)
+    client.touch(old)
+    other = client_of(broker)
+    newer = open_group(other, old.incarnation)
+    other.touch(newer)
+    with pytest.raises(FencedError):
+        client.touch(old)
+    client.release("g")
+    with pytest.raises(LeaseLostError):
+        other.touch(newer)
+
+
+def test_stat_tells_when_a_group_ends(client: LeaseClient):
+    open_group(client)
+    ends = client.stat("g").expires_in_ms
+    assert ends is not None
+    assert ends > 3_600_000
+
+
+@pytest.mark.parametrize(
+    "wanted, bodies",
+    [
+        (BrowseFilter("JMSPriority = 5"), [b"0", b"2", b"4", b"6", b"8"]),
+        (BrowseFilter("JMSType = 't3' OR JMSXGroupID = 'a'"), [b"0", b"3", b"6", b"9"]),
+        (BrowseFilter(since_ms=1), [b"%d" % number for number in range(10)]),
+        (BrowseFilter(before_ms=1), []),
+    ],
+)
+def test_browsing_filters(client: LeaseClient, numbered: BrokerUnderTest, wanted: BrowseFilter, bodies: list[bytes]):
+    newest = client.queue("v2").newest_sequence
+    found = client.browse("v2", 0, newest, ("body",), wanted=wanted)
+    assert [value for batch in found for value in batch.column(0).to_pylist()] == bodies

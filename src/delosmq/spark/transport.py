@@ -37,6 +37,7 @@ CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
     "FOREIGN_INCARNATION": (errors.ForeignIncarnationError, "DMQ8020"),
     "GROUP_BUSY": (errors.GroupBusyError, "DMQ8021"),
     "FENCED": (errors.FencedError, "DMQ8022"),
+    "OTHER_SELECTOR": (errors.OptionError, "DMQ8070"),
     "BODY_TOO_LARGE": (errors.BodyTooLargeError, "DMQ8068"),
     "NO_ROOM_NOW": (errors.NoRoomError, "DMQ8172"),
     "PART_BUSY": (errors.PartBusyError, "DMQ8173"),
