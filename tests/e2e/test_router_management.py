@@ -49,7 +49,7 @@ def test_a_client_without_redirects_asks_http_where_its_key_belongs(pair: tuple[
     assert (found["outcome"], f"{found['host']}:{found['port']}") == ("redirect", place(target))
     assert target.composed is not None
     assert found["node_id"] == target.composed.node_id()
-    _, found = http(router, "POST", "routers/r/test", {"key": "FOO"})
+    _, found = http(router, "POST", "routers/r/test", {"value": "FOO_EU"})
     assert (found["outcome"], found["because"]) == ("local", "local-target-filter takes the key")
 
 
@@ -82,7 +82,7 @@ def test_a_filter_that_is_changed_live_moves_new_connections_only(pair: tuple[Ru
 def test_a_test_takes_no_turn(tmp_path: Path) -> None:
     with targets(2) as brokers, routed(tmp_path, [one.port for one in brokers], ROUND) as router:
         ready(router, 2)
-        tested = {http(router, "POST", "routers/r/test", {"key": "a"})[1]["port"] for _ in range(3)}
+        tested = {http(router, "POST", "routers/r/test", {"value": "a"})[1]["port"] for _ in range(3)}
         decided = {http(router, "POST", "routers/r/target", {"key": "a"})[1]["port"] for _ in range(2)}
     assert (len(tested), len(decided)) == (1, 2)
 
@@ -91,7 +91,7 @@ def test_a_test_takes_no_turn(tmp_path: Path) -> None:
     ("method", "path", "body", "user", "status", "code"),
     [
         ("GET", "routers", None, GUEST, 403, "DMQ1001"),
-        ("POST", "routers/x/test", {"key": "a"}, ADMIN, 404, "DMQ6190"),
+        ("POST", "routers/x/test", {"value": "a"}, ADMIN, 404, "DMQ6190"),
         ("PATCH", "routers/r", {"key_filter": "("}, ADMIN, 400, "DMQ6191"),
         ("PATCH", "routers/r", {"local_target_filter": "[a&&[b]]"}, ADMIN, 400, "DMQ6191"),
     ],
@@ -124,10 +124,22 @@ def test_the_command_line_shows_and_explains(
     assert all(word in shown for word in ("CONSISTENT_HASH", "t0", str(target.port), "READY"))
     assert command(router, monkeypatch, "target", "r", "BAR") == 0
     assert capsys.readouterr().out.strip() == f"redirect {place(target)}"
-    assert command(router, monkeypatch, "test", "r", "BAR") == 0
-    explained = capsys.readouterr().out
-    assert f"outcome        redirect {place(target)}" in explained
-    assert "because        the policy chose it" in explained
+    assert command(router, monkeypatch, "test", "r", "BAR_EU") == 0
+    steps = [line.split(None, 1) for line in capsys.readouterr().out.replace("ready targets", "ready").splitlines()]
+    node_id = target_id(target)
+    assert [(step, text.strip()) for step, text in steps] == [
+        ("value", "CLIENT_ID BAR_EU"),
+        ("key-filter", "^.{3}"),
+        ("key", "BAR"),
+        ("policy", "CONSISTENT_HASH"),
+        ("transformed", "BAR"),
+        ("local-target-filter", "FOO does not take it"),
+        ("cache", "no target"),
+        ("ready", f"1 of 1 wanted: t0 {node_id}"),
+        ("choice", node_id),
+        ("outcome", f"redirect {place(target)}"),
+        ("because", "the policy chose it"),
+    ]
 
 
 def asked(router: RunningBroker, operation: str, *arguments: object) -> tuple[bool, Any]:

@@ -76,15 +76,35 @@ def test_filters_that_are_changed_count_for_the_next_connection() -> None:
     assert decided.outcome is Outcome.LOCAL
 
 
+def test_an_explanation_has_each_step_of_the_order() -> None:
+    targets = pool(2, quorum_size=2)
+    one = router(key_filter="^.{3}", local="BAR", policy=policy("ROUND_ROBIN"), pool=targets, cache_timeout_ms=0)
+    first, second = targets.targets
+    assert isinstance(one.target_of("FOO", at(0), at(0)), Decision)
+    told = one.explain("FOO_EU", at(0))
+    assert (told.key, told.taken_here, told.cached_node_id, told.cached_ready) == ("FOO", False, "node-0", True)
+    assert (told.ready, told.choice, told.decision.because) == ([first, second], second, Because.CACHED)
+    targets.failed(first, "gone")
+    told = one.explain("FOO_EU", at(0))
+    assert (told.cached_node_id, told.cached_ready, told.ready) == ("node-0", False, [second])
+    assert (told.choice, told.decision.because) == (second, Because.NO_QUORUM)
+    assert (one.explain("BAR_1", at(0)).taken_here, one.explain("", at(0)).key) == (True, "NULL")
+    assert one.explain("x" * 2_000, at(0)).key == "NULL"
+    bare = router().explain("x", at(0))
+    assert (bare.taken_here, bare.ready, bare.choice, bare.decision.because) == (None, (), None, Because.NO_POOL)
+    by_address = router(key_type=KeyType.SOURCE_IP).explain("[::1]", at(0))
+    assert by_address.key == "::1"
+
+
 def test_an_explanation_changes_nothing() -> None:
     one = router(policy=policy("ROUND_ROBIN"), pool=pool(3), cache_timeout_ms=100)
-    explained = [one.explain("a", at(0)).target for _ in range(3)]
+    explained = [one.explain("a", at(0)).decision.target for _ in range(3)]
     assert len(set(explained)) == 1
     decided = one.route(RouteRequest("a"), at(0), at(0))
     assert isinstance(decided, Decision)
     assert decided.target is explained[0]
-    assert one.explain("a", at(99)).because is Because.CACHED
-    assert one.explain("a", at(100)).because is Because.POLICY
+    assert one.explain("a", at(99)).decision.because is Because.CACHED
+    assert one.explain("a", at(100)).decision.because is Because.POLICY
 
 
 def test_a_key_that_is_asked_for_passes_no_key_filter() -> None:

@@ -37,6 +37,10 @@ _ROUTERS: Final = "/api/v1/routers"
 Name = Annotated[str, typer.Argument(help="Name of the router.")]
 Key = Annotated[str, typer.Argument(help="A key as key-filter makes it; NULL for a connection that has none.")]
 
+Value = Annotated[
+    str, typer.Argument(help="What the key is taken from, as key-type says: a client id, an address; '' for none.")
+]
+
 
 @router_app.callback()
 def router() -> None:
@@ -73,18 +77,39 @@ def target_of_key(name: Name, key: Key, as_json: AsJson = False, *, client: Http
 
 @router_app.command("test")
 @of_broker
-def explain_key(name: Name, key: Key, as_json: AsJson = False, *, client: HttpClient) -> None:
-    """Say what would be decided on a key, and why. Changes nothing."""
-    found = client.call("POST", f"{_ROUTERS}/{in_path(name)}/test", {"key": key})
+def explain_value(name: Name, value: Value, as_json: AsJson = False, *, client: HttpClient) -> None:
+    """Say step by step what would be decided on a connection, and why. Changes nothing."""
+    found = client.call("POST", f"{_ROUTERS}/{in_path(name)}/test", {"value": value})
     if as_json:
         print_json([found])
         return
     console = plain_console()
-    console.print(f"key            {found['key']}")
-    console.print(f"transformed    {found['transformed']}")
-    console.print(f"ready targets  {found['ready_targets']}")
-    console.print(f"outcome        {_place(found)}")
-    console.print(f"because        {found['because']}")
+    for step, text in _steps(found):
+        console.print(f"{step:<20} {text}")
+
+
+def _steps(found: dict[str, Any]) -> list[tuple[str, str]]:
+    key_filter, local_filter = found["key_filter"], found["local_target_filter"]
+    cached = "no target"
+    if found["cached_node_id"]:
+        cached = f"{found['cached_node_id']}, {'ready' if found['cached_ready'] else 'not ready'}"
+    ready = [f"{one['name']} {one['node_id']}" for one in found["ready"]]
+    return [
+        ("value", f"{found['key_type']} {found['value'] or 'none'}"),
+        ("key-filter", key_filter or "none"),
+        ("key", found["key"]),
+        ("policy", found["policy"] or "none"),
+        ("transformed", found["transformed"]),
+        (
+            "local-target-filter",
+            f"{local_filter} {'takes it' if found['taken_here'] else 'does not take it'}" if local_filter else "none",
+        ),
+        ("cache", cached),
+        ("ready targets", f"{len(ready)} of {found['quorum_size']} wanted{': ' if ready else ''}{', '.join(ready)}"),
+        ("choice", found["choice"] or "none"),
+        ("outcome", _place(found)),
+        ("because", found["because"]),
+    ]
 
 
 def _place(found: dict[str, Any]) -> str:

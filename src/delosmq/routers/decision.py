@@ -70,6 +70,27 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Explanation:
+    """What each step of a decision comes to, those that do not count this time included.
+
+    Attributes:
+        key: what key-filter makes of the value.
+        taken_here: whether local-target-filter takes what the policy made of the key; None without one.
+        cached_node_id: "" for none in the cache; cached_ready: whether a target that is ready has it.
+        ready: the targets that are.
+        choice: the policy's among them, quorum or not; None for none.
+    """
+
+    decision: Decision
+    key: str
+    taken_here: bool | None
+    cached_node_id: str
+    cached_ready: bool
+    ready: Sequence[RouterTarget]
+    choice: RouterTarget | None
+
+
+@dataclass(frozen=True)
 class WaitUntil:
     """Too few targets are ready: ask again when that changes, at the latest ``at``."""
 
@@ -144,9 +165,22 @@ class ConnectionRouter:
                 found.target.sent += 1
         return found
 
-    def explain(self, key: str, now: MonotonicNs) -> Decision:
-        """What would be decided on a key now, without waiting; changes nothing."""
-        return self._decide(key, now, asks_cache=False)
+    def explain(self, value: str, now: MonotonicNs) -> Explanation:
+        """What would be decided now on a connection with this value, without waiting; changes nothing."""
+        key = self.resolver.key_of(value)
+        decided = self._decide(key, now, asks_cache=False)
+        transformed, local_filter = decided.transformed, self.local_target_filter
+        cached = None if self.cache is None else self.cache.peek(transformed, now)
+        ready = () if self.pool is None else self.pool.ready_targets()
+        return Explanation(
+            decided,
+            key,
+            taken_here=None if local_filter is None else local_filter.fullmatch(transformed),
+            cached_node_id=cached or "",
+            cached_ready=any(one.node_id == cached for one in ready),
+            ready=ready,
+            choice=self.policy.select(ready, transformed) if self.policy is not None and ready else None,
+        )
 
     def _decide(self, key: str, now: MonotonicNs, *, asks_cache: bool) -> Decision:
         transformed = key

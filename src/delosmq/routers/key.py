@@ -46,14 +46,20 @@ class KeyResolver:
     def resolve(self, request: RouteRequest) -> str:
         """The key; `NULL_KEY` when there is no value, or nothing in it that the filter finds."""
         for value in self._values(request):
-            if not value or len(value) > MOST_LETTERS:
-                continue
-            if self.key_filter is None:
-                return value
-            found = self.key_filter.search(value)
+            found = self._key_of(value)
             if found is not None:
                 return found
         return NULL_KEY
+
+    def key_of(self, value: str) -> str:
+        """The key of a connection with this value, "" for one that has none."""
+        found = self._key_of(canonical_address(value) if self.key_type is KeyType.SOURCE_IP else value)
+        return NULL_KEY if found is None else found
+
+    def _key_of(self, value: str) -> str | None:
+        if not value or len(value) > MOST_LETTERS:
+            return None
+        return value if self.key_filter is None else self.key_filter.search(value)
 
     def _values(self, request: RouteRequest) -> Iterable[str]:
         match self.key_type:

@@ -85,6 +85,42 @@ class RouteStatus:
     ready_targets: int
 
 
+@dataclass(frozen=True)
+class RouteExplanation:
+    """Where a connection belongs, step by step.
+
+    Attributes:
+        value: what the key is taken from; "" for a connection that has none.
+        key: what key-filter makes of it; transformed: what the policy makes of that.
+        taken_here: whether local-target-filter takes that whole; null without one.
+        cached_node_id: of the target that the cache has for it; "" for none. cached_ready: whether that is ready.
+        ready: the targets that are.
+        choice: the node id of the one that the policy chooses among them; "" for none.
+        outcome, because, connector, host, port, node_id: as in the answer of ``target``.
+    """
+
+    router: str
+    key_type: str
+    value: str
+    key_filter: str
+    key: str
+    policy: str
+    transformed: str
+    local_target_filter: str
+    taken_here: bool | None
+    cached_node_id: str
+    cached_ready: bool
+    quorum_size: int
+    ready: list[TargetStatus]
+    choice: str
+    outcome: str
+    because: str
+    connector: str
+    host: str
+    port: int
+    node_id: str
+
+
 class RouterControl:
     """The connection routers of one broker, for those who hold ``manage`` on the management address.
 
@@ -130,10 +166,33 @@ class RouterControl:
             found = Decision(Outcome.UNAVAILABLE, Because.NO_QUORUM, key, key)
         return _route(router, found)
 
-    def explain(self, login: Login, name: str, key: str) -> RouteStatus:
-        """What `target` would decide; changes nothing."""
+    def explain(self, login: Login, name: str, value: str) -> RouteExplanation:
+        """What would be decided on a connection with this value, step by step; changes nothing."""
         router = self.find(login, name)
-        return _route(router, router.explain(_bounded(key), self._clock.monotonic_ns()))
+        found = router.explain(value, self._clock.monotonic_ns())
+        status, route, pool = _status(router), _route(router, found.decision), router.pool
+        return RouteExplanation(
+            router=name,
+            key_type=status.key_type,
+            value=value,
+            key_filter=status.key_filter,
+            key=found.key,
+            policy=status.policy,
+            transformed=route.transformed,
+            local_target_filter=status.local_target_filter,
+            taken_here=found.taken_here,
+            cached_node_id=found.cached_node_id,
+            cached_ready=found.cached_ready,
+            quorum_size=status.quorum_size,
+            ready=[] if pool is None else [_target(one, pool.is_local(one)) for one in found.ready],
+            choice="" if found.choice is None else found.choice.node_id,
+            outcome=route.outcome,
+            because=route.because,
+            connector=route.connector,
+            host=route.host,
+            port=route.port,
+            node_id=route.node_id,
+        )
 
     def change(
         self, login: Login, name: str, *, key_filter: str | None = None, local_target_filter: str | None = None

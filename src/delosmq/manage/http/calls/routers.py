@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from delosmq.manage.control.routers import RouterControl, RouterStatus, RouteStatus
+from delosmq.manage.control.routers import RouteExplanation, RouterControl, RouterStatus, RouteStatus
 from delosmq.manage.http.answers import RouterList
 from delosmq.manage.http.calls.handlers import Handlers
 from delosmq.manage.http.operations import BASE, Answer, Call, operation
-from delosmq.manage.http.requests.resources import ChangeRouter, RouterKey
+from delosmq.manage.http.requests.resources import ChangeRouter, RouterKey, RouterValue
 
 _ROUTERS: Final = f"{BASE}/routers"
 _ROUTER: Final = f"{_ROUTERS}/{{name}}"
@@ -40,6 +40,6 @@ class RouterCalls(Handlers[RouterControl]):
         return self._answer(self._control.target(call.login, call.path["name"], wanted.key))
 
     @operation("POST", f"{_ROUTER}/test", "testKey", _MANAGE)
-    async def test(self, call: Call, wanted: RouterKey) -> Answer[RouteStatus]:
-        """What would be decided on a key, and why."""
-        return self._answer(self._control.explain(call.login, call.path["name"], wanted.key))
+    async def test(self, call: Call, wanted: RouterValue) -> Answer[RouteExplanation]:
+        """What would be decided on a connection, step by step."""
+        return self._answer(self._control.explain(call.login, call.path["name"], wanted.value))

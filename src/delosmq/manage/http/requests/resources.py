@@ -82,6 +82,12 @@ class RouterKey(JsonBody):
     key: Annotated[str, Field(max_length=1_024)]
 
 
+class RouterValue(JsonBody):
+    """What a key is taken from, such as a client id; an empty one stands for a connection that has none."""
+
+    value: Annotated[str, Field(max_length=1_024)]
+
+
 class Nothing(JsonBody):
     """Nothing: an empty object, or no body at all."""
 
