@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tests.ha.shared_stores import SharedDirectory, SharedTables
-from tests.ha.takeovers import CRASH, KILL, KILL_IN_CRASH, WAKE_AFTER_CRASH, run_takeovers
+from tests.ha.takeovers import CRASH, KILL, KILL_IN_CRASH, WAKE, WAKE_AFTER_CRASH, run_takeovers
 from tests.postgres_server import PostgresServer
 from tests.replicated_postgres import ReplicatedPostgres
 
@@ -18,6 +18,13 @@ def test_nothing_confirmed_is_lost_and_nothing_acknowledged_comes_back_when_a_ba
     tmp_path: Path,
 ) -> None:
     run_takeovers(tmp_path, SharedDirectory(as_on_a_network=False), [KILL] * 2, Random(1))
+
+
+@pytest.mark.timeout(300)
+def test_clients_follow_when_a_paused_broker_loses_its_directory_and_what_it_says_on_waking_counts_for_nothing(
+    tmp_path: Path,
+) -> None:
+    run_takeovers(tmp_path, SharedDirectory(as_on_a_network=True), [WAKE], Random(1))
 
 
 @pytest.mark.timeout(300)
