@@ -16,6 +16,7 @@ import stomp
 from delosmq.client import ClientError, connect
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.model.settings import JournalSettings
+from delosmq.routers.decision import Outcome
 from delosmq.storage.memory import MemoryStore
 from tests.certificates import make_stores
 from tests.e2e.conftest import SETTINGS
@@ -166,3 +167,20 @@ def test_the_server_name_of_a_tls_handshake_is_a_key(tmp_path: Path) -> None:
         assert stomp_over_tls(broker, context, "eu.example.com").startswith(b"CONNECTED")
         assert b"'us.example.com'" in stomp_over_tls(broker, context, "us.example.com")
         assert b"'NULL'" in stomp_over_tls(broker, context, None)
+
+
+def test_the_server_name_is_a_key_over_openwire_as_well(tmp_path: Path) -> None:
+    stores = make_stores(tmp_path)
+    context = stores.client_context()
+    context.check_hostname = False
+    router = "<key-type>SNI_HOST</key-type><local-target-filter>localhost</local-target-filter>"
+    with routed(tmp_path, router, ";sslEnabled=true;keyStorePath=server.pem") as broker:
+        where, address = f"ssl://localhost:{broker.port}", f"ssl://{HOST}:{broker.port}"
+        with connect(where, ssl_context=context, user=ADMIN.name, password=ADMIN.password) as connection:
+            connection.send("orders", "tea")
+        # An address is no server name (RFC 6066), so that there is no key.
+        with pytest.raises(ClientError):
+            connect(address, ssl_context=context, user=ADMIN.name, password=ADMIN.password)
+        assert broker.composed is not None
+        counts = broker.composed.connection_routers.by_name["partition"].counts
+        assert (counts[Outcome.LOCAL], counts[Outcome.USE_ANOTHER]) == (1, 1)

@@ -26,9 +26,10 @@ class Hand(Clock):
 
     def __init__(self) -> None:
         self.now = at(1_000)
+        self.wall = 0
 
     def wall_ms(self) -> WallMs:
-        return WallMs(0)
+        return WallMs(self.wall)
 
     def monotonic_ns(self) -> MonotonicNs:
         return self.now
@@ -306,6 +307,36 @@ def test_a_client_is_told_where_it_belongs_once_that_is_safe() -> None:
     assert len(gate.seen.decisions) == 1
     # What the cache has is safe already.
     assert gate.port.decide(gate.request("a")).host == "10.0.0.1"
+
+
+@pytest.mark.parametrize("jump_ms", [-(10**12), 10**12])
+def test_a_jump_of_the_wall_clock_ends_no_wait_and_no_entry_of_a_cache(jump_ms: int) -> None:
+    targets = pool(2, quorum_size=2, quorum_timeout_ms=1_000)
+    gate = Gate(router(policy=policy("ROUND_ROBIN"), pool=targets, cache_timeout_ms=60_000))
+    assert gate.port.decide(gate.request("kept")).host == "10.0.0.1"
+    targets.failed(targets.targets[1], "gone")
+    waits = gate.request("waits")
+    assert gate.port.decide(waits) is WAIT
+    gate.clock.wall += jump_ms
+    gate.pass_ms(999)
+    assert gate.asked == []
+    assert gate.port.decide(gate.request("kept")).host == "10.0.0.1"
+    gate.pass_ms(1)
+    assert gate.asked == ["waits"]
+    assert code(gate.port.decide(waits)) == "DMQ5511"
+
+
+def test_after_a_jump_of_the_monotonic_clock_all_that_waited_are_answered_once_and_the_cache_is_empty() -> None:
+    targets = pool(1, quorum_size=2, quorum_timeout_ms=1_000)
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets, cache_timeout_ms=60_000))
+    waiting = [gate.request(f"{number}") for number in range(60)]
+    assert {gate.port.decide(request) for request in waiting} == {WAIT}
+    gate.pass_ms(10**9)
+    gate.pass_ms(0)
+    assert gate.asked == [request.client_id for request in waiting]
+    assert {code(gate.port.decide(request)) for request in waiting} == {"DMQ5511"}
+    gate.pass_ms(10**9)
+    assert (gate.port.waiting_count, len(gate.asked)) == (0, 60)
 
 
 def check(gate: Gate, targets: TargetPool, answers: dict[str, list[str]]) -> list[str]:

@@ -9,11 +9,13 @@ import pytest
 
 from delosmq.model.ids import Position
 from delosmq.model.settings import DatabaseStoreSettings
+from delosmq.storage.activation import Role
 from delosmq.storage.journal.sync.syncer import wait_readable
+from delosmq.storage.postgres.activation import PostgresActivation
 from delosmq.testing import ProxiedPiece, TcpProxy
 from tests.postgres_server import PostgresServer
 from tests.storage.held_store import Hold, bodies, schema_of
-from tests.storage.support import note, store_message
+from tests.storage.support import NODE, note, store_message
 
 TURNS = 600
 TURN_S = 0.1
@@ -171,6 +173,57 @@ def test_a_session_that_ends_before_its_commit_sends_it_again(
                 if waiting is not None and waiting[0]:
                     break
     held.until(lambda: held.listener.synced == [1])
+    held.store.close(10)
+    assert bodies(settings, hold) == 1
+
+
+def jump(postgres: PostgresServer, settings: DatabaseStoreSettings, ahead_s: int) -> None:
+    """What a jump of the database's clock does to the lease: it ends so much earlier."""
+    with postgres.admin() as connection:
+        connection.execute(
+            f"UPDATE {schema_of(settings)}.node_manager_store "
+            f"SET lease_until = lease_until - {ahead_s} * interval '1 second'"
+        )
+
+
+RENEWED_BY_COMMITS = {"lock_expiration_ms": 120_000, "lock_renew_period_ms": 60_000}
+
+
+def test_when_the_clock_of_the_database_jumps_ahead_two_believe_that_they_hold_it_and_one_writes_and_confirms(
+    postgres: PostgresServer, hold: Hold
+) -> None:
+    settings = postgres.settings(postgres.schema(), **RENEWED_BY_COMMITS)
+    former = hold(settings)
+    former.send(1)
+    former.until(lambda: former.listener.synced == [1])
+    jump(postgres, settings, 3_600)
+    holder = hold(settings)
+    assert former.store.may_leave(), "it can't know yet"
+    former.send(2)
+    holder.send(2)
+    holder.until(lambda: holder.listener.synced == [2])
+    former.until(lambda: bool(former.listener.failures))
+    assert str(former.listener.failures[0]).startswith("DMQ3071: ")
+    assert former.listener.synced == [1]
+    assert not former.store.may_leave()
+    assert holder.listener.failures == []
+    holder.store.close(10)
+    assert bodies(settings, hold) == 2
+
+
+def test_when_the_clock_of_the_database_jumps_back_its_holder_goes_on_and_no_other_takes_over(
+    postgres: PostgresServer, hold: Hold
+) -> None:
+    settings = postgres.settings(postgres.schema(), **RENEWED_BY_COMMITS)
+    held = hold(settings)
+    jump(postgres, settings, -3_600)
+    other = PostgresActivation(settings, Role.PRIMARY, node_id=NODE)
+    assert not other.attempt().active
+    held.send(1)
+    held.until(lambda: held.listener.synced == [1])
+    assert not other.attempt().active
+    assert held.listener.failures == []
+    other.close()
     held.store.close(10)
     assert bodies(settings, hold) == 1
 
