@@ -3,9 +3,9 @@
     ```sh story            runs with the other blocks of its page, in one folder, beside a broker
     ```python story        the same, as a program of its own
 
-The broker holds 100 messages in the queue ``orders`` and 10 in ``returns``. Where it is and who asks is in the
-environment (``DELOSMQ_SERVERS``, ``DELOSMQ_URL``, ``DELOSMQ_USER``, ``DELOSMQ_PASSWORD``), the password in the file
-``secret`` as well.
+The broker holds 100 messages in the queue ``orders``, 50 in ``parcels`` and 10 in ``returns``. Where it is and who asks
+is in the environment (``DELOSMQ_SERVERS``, ``DELOSMQ_URL``, ``DELOSMQ_USER``, ``DELOSMQ_PASSWORD``), the password in
+the file ``secret`` as well.
 
     python -m tools.doc_stories [FILE ...]     runs all, or those of the named files
 """
@@ -27,7 +27,7 @@ from tools.doc_examples import ROOT, documents
 TIME_LIMIT_S = 300.0
 """Of one block: each starts Spark at most a few times."""
 FENCE = re.compile(r"^```(?P<language>sh|python) story\n(?P<code>.*?)^```", re.DOTALL | re.MULTILINE)
-MESSAGES = {"orders": 100, "returns": 10}
+MESSAGES = {"orders": 100, "parcels": 50, "returns": 10}
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,10 @@ MEANINGS = {
         "Streaming and batch sources and sinks for queues and topics: no message lost, each one exactly once in the "
         "archive or in the queue that is written."
     ),
-    "PIPE-2": "`delosmq spark archive` writes a queue or a topic to Parquet by day, each message once for any reader.",
+    "PIPE-2": (
+        "`delosmq spark archive` writes queues and topics to Parquet or Delta Lake, each message once for any reader; "
+        "`delosmq spark compact` puts small files together."
+    ),
     "PIPE-3": "The same code on `local[*]` and on executors of their own; several readers; batches of bounded size.",
     "BROKER-1": (
         "What was confirmed is there after kill -9 and power cuts, what was acknowledged does not come back; "

@@ -261,7 +261,7 @@ def test_mask_prints_the_stored_form() -> None:
         (("create", "/nowhere/x", "--openwire-port", "61613"), 2, "for STOMP and for OpenWire; give each a port"),
         (("convert", "/nowhere.xml", "--define", "x"), 2, "DMQ4142"),
         (("run", "/nowhere", "--define", "x"), 2, "DMQ7001"),
-        (("spark", "archive", "--to", "somewhere"), 2, "DMQ7301: name either --queue or --topic"),
+        (("spark", "archive", "--to", "somewhere"), 2, "DMQ7301: name what to archive: --queue or --topic"),
     ],
 )
 def test_exit_codes_say_how_it_ended(arguments: tuple[str, ...], code: int, says: str) -> None:

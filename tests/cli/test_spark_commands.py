@@ -74,7 +74,7 @@ def test_an_archive_asks_the_broker_once_before_spark_does(monkeypatch: pytest.M
 
     monkeypatch.setattr("delosmq.spark.pipeline.open_session", session)
     monkeypatch.setattr("delosmq.spark.pipeline.stop_on_signals", lambda: None)
-    monkeypatch.setattr("delosmq.spark.archive.check_run", check)
+    monkeypatch.setattr("delosmq.spark.archive.run.check_run", check)
     monkeypatch.setattr("delosmq.spark.archive.run._archive", follow)
     CliRunner().invoke(spark_app, ("archive", "--queue", "q", "--to", str(tmp_path), "--password", "x"))
     assert asked == ["broker", "Spark"]

@@ -55,6 +55,20 @@ def test_our_own_sentence_is_found_in_sparks():
     text = "[X] failed: Traceback\n  File\ndelosmq.spark.errors.LeaseLostError: DMQ8023: gone\n SQLSTATE: 38000"
     assert explain_failure(text) == "DMQ8023: gone"
     assert explain_failure("first\nsecond") == "first"
+    assert (
+        explain_failure("[STREAM_FAILED] Query [id = x]\norg.x.QueryException: so\n\tat org.x\n")
+        == "org.x.QueryException: so"
+    )
+    of_proxy = (
+        "[STREAM_FAILED] Reason: An exception was raised by the Python Proxy. Return Message: Traceback\n"
+        "  File x\n_internal.DeltaError: No space\n SQLSTATE: 39000\n\tat org.x\n"
+        "Caused by: py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: Traceback\n"
+    )
+    assert explain_failure(of_proxy) == "_internal.DeltaError: No space"
+    of_java = (
+        ": org.x.SparkException: Aborted\n\tat org.x\nCaused by: org.x.FSError: No space\n\tSuppressed: a.BError: c"
+    )
+    assert explain_failure(of_java) == "org.x.FSError: No space"
     of_py4j = "An error occurred while calling o40.create.\n: java.io.IOException: Mkdirs failed\n\tat org.x\n"
     assert explain_failure(of_py4j) == "java.io.IOException: Mkdirs failed"
 
@@ -94,7 +108,7 @@ def test_the_archive_of_another_queue_is_refused_without_spark(fake: FakeBroker,
     marker = tmp_path / "_archive.json"
     for text, code in (
         ('{"format": 1, "source": "queue:other"}', "DMQ8052"),
-        ('{"format": 2, "source": "queue:q"}', "DMQ8051"),
+        ('{"format": 3, "source": "queue:q"}', "DMQ8051"),
         ("{", "DMQ8051"),
     ):
         marker.write_text(text)
@@ -178,6 +192,7 @@ class TestOnSpark:
     def test_a_repeated_batch_replaces_all_its_files(self, spark: Any, tmp_path: Path):
         from pyspark.sql import functions as f
 
+        (tmp_path / "a").mkdir()
         files = ArchiveFiles(spark, str(tmp_path / "a"))
         frame = spark.range(10).selectExpr(
             "id as sequence", "'x' as address", "timestamp_seconds(id * 86400) as timestamp"

@@ -4,7 +4,7 @@ import json
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
@@ -27,6 +27,10 @@ LOOK_EVERY_S: Final = 0.5
 STOP_WITHIN_S: Final = 30.0
 """How long a stop waits for the batch being written; the next run repeats it otherwise."""
 SENTENCE: Final = re.compile(r"(DMQ\d{4}: [^\n]+)")
+CAUSE: Final = re.compile(r"^(?:Caused by: |: )?((?:[\w$]+\.)+\w*(?:Error|Exception): [^\n]+)", re.MULTILINE)
+"""As Java and py4j write what was raised, and Python that of a package, at the begin of a line."""
+PROXY: Final = "Python Proxy"
+"""What was raised within foreachBatch comes back from Java as an error of py4j's proxy."""
 
 Say = Callable[[str], None]
 """Gets a line of progress, for people."""
@@ -34,12 +38,11 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class QueryReport:
-    """What a run did: batches committed and messages in them, as Spark counted them, and the newest batch's number."""
+    """What a run did: batches committed and messages in them, as Spark counted them; and what waits at its sources."""
 
     batches: int = 0
     rows: int = 0
     backlog: int = 0
-    last_batch: int = -1
 
 
 def exit_code(failure: BrokerError) -> int:
@@ -112,14 +115,9 @@ def explained(what: str) -> Iterator[None]:
 
 
 def explain_failure(text: str) -> str:
-    """Our own sentence out of Spark's long stack of causes, or the first line that names a cause."""
-    sentences = SENTENCE.findall(text)
-    if sentences:
-        return str(sentences[-1])
-    first, _, rest = text.strip().partition("\n")
-    # py4j names the Java method that it called, and the exception only in the line after that.
-    cause = rest.partition("\n")[0].removeprefix(":").strip()
-    return cause if cause and first.startswith("An error occurred while calling") else first
+    """Our own sentence out of Spark's long stack of causes, or the deepest cause, or the first line."""
+    found = SENTENCE.findall(text) or [cause for cause in CAUSE.findall(text) if PROXY not in cause]
+    return str(found[-1]) if found else text.strip().partition("\n")[0]
 
 
 def closing_table(rows: Mapping[str, object]) -> list[str]:
@@ -130,32 +128,60 @@ def closing_table(rows: Mapping[str, object]) -> list[str]:
 
 def follow(query: Any, stop: threading.Event, say: Say) -> QueryReport:
     """Wait for the end of a streaming query, or until `stop` is set; a line for each of its batches."""
+    return follow_all({"the queue": query}, stop, say)
+
+
+def follow_all(queries: Mapping[str, Any], stop: threading.Event, say: Say) -> QueryReport:
+    """`follow` of several queries at once, by the name of what each reads; the report is of all together.
+
+    What ends one of them with an error is raised; the others go on, until their caller stops them.
+    """
     report = QueryReport()
-    while not stop.is_set() and not query.awaitTermination(LOOK_EVERY_S):
-        _count_progress(query, report, say)
+    followed = [_Followed(name, query) for name, query in queries.items()]
+    while not stop.is_set() and not _have_ended(followed):
+        for one in followed:
+            one.count_progress(report, say)
     if stop.is_set():
-        _stop_between_batches(query)
-    _count_progress(query, report, say)
+        for one in followed:
+            _stop_between_batches(one.query)
+    for one in followed:
+        one.count_progress(report, say)
     return report
 
 
-def _count_progress(query: Any, report: QueryReport, say: Say) -> None:
-    for progress in query.recentProgress:
-        rows, number = progress["numInputRows"], progress["batchId"]
-        if not rows or number <= report.last_batch:
-            continue
-        report.last_batch = number
-        report.batches += 1
-        report.rows += rows
-        report.backlog = _backlog(progress)
-        say(f"batch {number}: {rows} messages, {report.rows} in this run, {report.backlog} waiting in the queue")
+def _have_ended(followed: "Sequence[_Followed]") -> bool:
+    """Wait a moment for each; one that failed raises, although others go on."""
+    ended = [bool(one.query.awaitTermination(LOOK_EVERY_S / len(followed))) for one in followed]
+    return all(ended)
+
+
+class _Followed:
+    """How far the progress of a query was told."""
+
+    def __init__(self, name: str, query: Any) -> None:
+        self.name, self.query = name, query
+        self._last_batch = -1
+        self._backlog = 0
+
+    def count_progress(self, report: QueryReport, say: Say) -> None:
+        for progress in self.query.recentProgress:
+            rows, number = progress["numInputRows"], progress["batchId"]
+            if not rows or number <= self._last_batch:
+                continue
+            self._last_batch = number
+            waiting = _backlog(progress)
+            report.batches += 1
+            report.rows += rows
+            report.backlog += waiting - self._backlog
+            self._backlog = waiting
+            say(f"batch {number}: {rows} messages, {report.rows} in this run, {waiting} waiting in {self.name}")
 
 
 def _backlog(progress: Any) -> int:
     latest = progress["sources"][0]["latestOffset"]
     if isinstance(latest, str):
         latest = json.loads(latest)
-    return int(latest["ready"]) if latest else 0
+    return int(latest.get("ready", 0)) if latest else 0
 
 
 def _stop_between_batches(query: Any) -> None:

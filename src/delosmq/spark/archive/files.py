@@ -1,29 +1,28 @@
 """The files of an archive, wherever Spark can write: listing, marking, sweeping, making durable.
 
 ```
-DIR/_archive.json                                      what is archived here, and the format's number
-DIR/_checkpoint/                                       Spark's checkpoint, unless another place was named
+DIR/_archive.json                                      what is archived here, see `marker`
+DIR/_checkpoint/                                       Spark's checkpoint, or one for each source
 DIR/day=2026-03-01/address=orders/batch=QUERY-000000007/part-….parquet
+DIR/day=2026-03-01/address=orders/batch=compacted-…/part-0.parquet
 DIR/.spark-staging-…/                                  a batch being written, or what a killed one left
+DIR/.compact-…/                                        a compaction at work, or what a killed one left
 ```
 Names with a leading ``_`` or ``.`` are invisible to Spark and to pyarrow.
 """
 
-import json
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from delosmq.spark.archive.marker import MARKER, ArchiveClaim
 from delosmq.spark.errors import ArchiveError, OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 1
-PARTITIONS = ("day", "address", "batch")
-MARKER = "_archive.json"
 STAGING = ".spark-staging-*"
 _NEVER_WRITTEN = frozenset({"http", "https", "ftp", "har", "tcp", "stomp"})
 """What Hadoop only reads, or knows as no place of files. Which others there are, depends on what Spark was given."""
@@ -39,19 +38,30 @@ class ArchiveFiles:
         self._path: Any = self._jvm.org.apache.hadoop.fs.Path
         self._files: Any = self._path(root).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
 
-    def claim(self, source: str) -> None:
+    def claim(self, claim: ArchiveClaim) -> None:
         """Note what is archived here, or check that it is the same as before.
 
         Raises:
             ArchiveError: the directory is the archive of something else, or of a newer format.
         """
         marker = self._path(self.root, MARKER)
-        wanted = {"format": FORMAT, "source": source, "partitions": list(PARTITIONS)}
         if not self._files.exists(marker):
             self._files.mkdirs(self._path(self.root))
-            self._write(marker, json.dumps(wanted, indent=1) + "\n")
+            self._write(marker, claim.text)
             return
-        check_claim(self._read(marker), self.root, source)
+        claim.check(self.marker(), self.root)
+
+    def exists(self, name: str) -> bool:
+        """Whether the directory has a file or directory of that name."""
+        return bool(self._files.exists(self._path(self.root, name)))
+
+    def has_days(self) -> bool:
+        """Whether any batch was written."""
+        return bool(self._glob("day=*"))
+
+    def marker(self) -> str:
+        """The text of the marker file."""
+        return self._read(self._path(self.root, MARKER))
 
     def sweep(self) -> int:
         """Remove what killed writers left unfinished; returns how many directories."""
@@ -83,10 +93,10 @@ class ArchiveFiles:
         for directory, names in batch.items():
             path = Path(unquote_file_uri(directory))
             for name in names:
-                _sync(path / name)
+                sync(path / name)
             directories.update((path, path.parent, path.parent.parent, path.parent.parent.parent))
         for path in sorted(directories, reverse=True):
-            _sync(path)
+            sync(path)
 
     def _glob(self, pattern: str) -> list[Any]:
         # The root goes in as it is: only the pattern may hold wildcards.
@@ -110,26 +120,8 @@ class ArchiveFiles:
             stream.close()
 
 
-def check_claim(marker: str, root: str, source: str) -> None:
-    """Check that `marker`, the text of the marker file in `root`, claims the directory for `source`.
-
-    Raises:
-        ArchiveError: the directory is the archive of something else, or of a newer format.
-    """
-    try:
-        found = json.loads(marker)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ArchiveError("DMQ8051", f"{root}/{MARKER} is not of format {FORMAT}: archive to another directory")
-    if found.get("source") != source:
-        raise ArchiveError(
-            "DMQ8052", f"{root} is the archive of {found.get('source')}, not of {source}: archive to another directory"
-        )
-
-
-def check_place(location: str, source: str = "") -> None:
-    """Check that `location` is a directory to write to, or can be made; with `source`, that it is no other archive.
+def check_place(location: str, claim: ArchiveClaim | None = None) -> None:
+    """Check that `location` is a directory to write to, or can be made; with `claim`, that it is no other archive.
 
     Leaves nothing behind. A location on another machine is not looked at.
 
@@ -151,8 +143,8 @@ def check_place(location: str, source: str = "") -> None:
         existing = next(path for path in (place, *place.absolute().parents) if path.exists())
         if not existing.is_dir():
             raise ArchiveError("DMQ8060", f"{existing} is no directory: archive to another place than {location}")
-        if source and (place / MARKER).exists():
-            check_claim((place / MARKER).read_text(encoding="utf-8", errors="replace"), location, source)
+        if claim is not None and (place / MARKER).exists():
+            claim.check((place / MARKER).read_text(encoding="utf-8", errors="replace"), location)
         # Only a try tells: permission bits say nothing about /proc, a full disk or one mounted read-only.
         with TemporaryDirectory(prefix=".delosmq-", dir=existing):
             pass
@@ -181,7 +173,8 @@ def _escape(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in text)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file or directory is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from delosmq.spark.archive.files import PARTITIONS, ArchiveFiles
+from delosmq.spark.archive.files import ArchiveFiles, local_path
+from delosmq.spark.archive.locks import placing
+from delosmq.spark.archive.marker import PARQUET, PARTITIONS
+from delosmq.spark.schema import HEADERS_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,18 +27,19 @@ class BatchWriter:
     def write(self, batch: "DataFrame", number: int) -> None:
         """Write the batch, replacing what an earlier attempt at it left; nothing for an empty one."""
         key = batch_key(self.query_id.result(timeout=60), number)
-        # Only the first batch of a run can be a repetition.
-        before = self._files.batch(key) if self._first else {}
-        with_partitions(batch, key).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
-            *PARTITIONS
-        ).parquet(self._files.root)
-        after = self._files.batch(key)
-        if after != before:
-            # Overwriting gives new names; a directory with the old ones is not part of the batch (any more).
-            for directory in stale_directories(before, after):
-                self._files.delete(directory)
-                del after[directory]
-        self._files.make_durable(after)
+        with placing(local_path(self._files.root)):
+            # Only the first batch of a run can be a repetition.
+            before = self._files.batch(key) if self._first else {}
+            with_partitions(batch, key).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
+                *PARTITIONS[PARQUET]
+            ).parquet(self._files.root)
+            after = self._files.batch(key)
+            if after != before:
+                # Overwriting gives new names; a directory with the old ones is not part of the batch (any more).
+                for directory in stale_directories(before, after):
+                    self._files.delete(directory)
+                    del after[directory]
+            self._files.make_durable(after)
         self._first = False
         if self._on_batch is not None:
             self._on_batch(number)
@@ -54,12 +58,16 @@ def stale_directories(before: Mapping[str, frozenset[str]], after: Mapping[str, 
 def with_partitions(batch: "DataFrame", key: str) -> "DataFrame":
     """`batch` with the columns day (UTC, of the message's timestamp) and batch, sorted as they will lie in the files.
 
+    Properties that are not archived are a column of nulls: all files of an archive have the same columns.
+
     The day is computed from the number of microseconds, which does not depend on the session's time zone: a repetition
     under another one must come to the same partitions.
     """
     from pyspark.sql import functions as f
 
     day = f.date_from_unix_date(f.floor(f.unix_micros("timestamp") / f.lit(DAY_US)).cast("int"))
+    if HEADERS_COLUMN not in batch.columns:
+        batch = batch.withColumn(HEADERS_COLUMN, f.lit(None).cast("map<string,string>"))
     return (
         batch.withColumn("day", day)
         .withColumn("batch", f.lit(key))
