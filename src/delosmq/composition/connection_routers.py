@@ -147,6 +147,8 @@ class RouterLog(RouterListener):
             "and policy with local-target-enabled "
             f"[{_key_of(decision)}peer {request.peer}, user '{request.login.user}', acceptor '{request.acceptor}']",
         )
+        cause = f"{router.name}: refused, because {where} sends it back"
+        self._records.connection_routed(False, request.login.user, request.client_id, cause)
 
 
 def _find(group: DiscoveryGroup, monitors: TargetMonitors) -> None:
