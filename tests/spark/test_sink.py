@@ -1,6 +1,7 @@
 """The sink: what it refuses, what it stages, and each row once whatever is repeated."""
 
 import io
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -277,6 +278,30 @@ def test_a_batch_that_was_published_before_its_driver_died_is_not_sent_again(
     client = client_of(broker)
     assert client.transport.call("GET", "/api/v1/staging/parts")["parts"] == []
     client.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_query_with_a_copy_of_a_checkpoint_fails_instead_of_losing_rows(
+    spark: Any, broker: RealBroker, tmp_path: Path
+):  # PIPE-1
+    from pyspark.errors import PySparkException
+
+    def run(place: Path, name: str) -> None:
+        (place / "lines").mkdir(exist_ok=True, parents=True)
+        (place / "lines" / name).write_text(name)
+        frame = spark.readStream.text(str(tmp_path / "*" / "lines")).selectExpr("value as body")
+        write_stream(frame, broker, place)
+
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    run(original, "a")
+    shutil.copytree(original / "checkpoint", copy / "checkpoint")
+    run(original, "b")
+    run(original, "c")
+    with pytest.raises(PySparkException, match=r"DMQ8176: batch 1 .*checkpoint of its own"):
+        run(copy, "d")
+    assert sorted(texts(spark, broker)) == ["a", "b", "c"]
+    run(original, "e")
+    assert sorted(texts(spark, broker)) == ["a", "b", "c", "d", "e"]
 
 
 def write_stream(frame: Any, broker: RealBroker, place: Path) -> Any:
