@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
-from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.routers import RouterControl
-from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.declarations import Int, Long, Parameter, ResourceKind, attribute, operation
-from delosmq.manage.messages.resources import resource_kinds
+from delosmq.manage.messages.resources import controls_of, resource_kinds
 from delosmq.manage.messages.router_resource import router_kind
+from delosmq.model.conversion import Conversions
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import AccessControl, Login
 from tests.manage.support import LoopHost
@@ -25,11 +23,8 @@ ANNA = Login("anna", frozenset())
 def kinds() -> list[ResourceKind]:
     host = LoopHost(())
     access = AccessControl({}, {}, (), cache_key=b"k" * 32)
-    controls = Controls(
-        BrokerControl(host.broker, host, clock=host.clock, version="9.9"),
-        QueueControl(host.broker, access),
-        AddressControl(host.broker, access),
-    )
+    status = BrokerControl(host.broker, host, clock=host.clock, version="9.9")
+    controls = controls_of(host.broker, status, access, Conversions({}))
     return [*resource_kinds(host.broker, controls), router_kind(RouterControl({}, access, host.broker))]
 
 

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host, Reason
-from delosmq.manage.control.queues import QueueControl
-from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.declarations import ResourceKind, operation
 from delosmq.manage.messages.management_service import ManagementService
-from delosmq.manage.messages.resources import resource_kinds
+from delosmq.manage.messages.resources import controls_of, resource_kinds
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS, Login
@@ -60,11 +57,8 @@ class Asking:
             conversions=services.conversions,
             logger=logging.getLogger("delosmq.tests"),
         )
-        controls = Controls(
-            BrokerControl(broker, host, clock=self.bench.clock, version="9.9"),
-            QueueControl(broker, services.access),
-            AddressControl(broker, services.access),
-        )
+        status = BrokerControl(broker, host, clock=self.bench.clock, version="9.9")
+        controls = controls_of(broker, status, services.access, services.conversions)
         self.service.kinds += resource_kinds(broker, controls)
         services.management = self.service
         self.client: Client = self.bench.connect(user=user)

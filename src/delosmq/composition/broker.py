@@ -18,15 +18,12 @@ from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
 from delosmq.composition.router_caches import restore_caches
 from delosmq.config.reload import ReloadPlan, plan_reload
 from delosmq.engine.api import EngineBroker, EngineEvents, events_for
-from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
-from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.routers import RouterControl
-from delosmq.manage.messages.broker_resource import Controls
 from delosmq.manage.messages.management_service import ManagementService
-from delosmq.manage.messages.resources import resource_kinds
+from delosmq.manage.messages.resources import controls_of, resource_kinds
 from delosmq.manage.messages.router_resource import router_kind
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
@@ -225,11 +222,8 @@ class ComposedBroker(Host, LocalBroker):
             loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal
         )
         self._events.attach(self._ticker)
-        controls = Controls(
-            BrokerControl(self.broker, self, clock=self.clock, version=__version__),
-            QueueControl(self.broker, self.access),
-            AddressControl(self.broker, self.access),
-        )
+        status = BrokerControl(self.broker, self, clock=self.clock, version=__version__)
+        controls = controls_of(self.broker, status, self.access, self.conversions)
         self._routers = RouterControl(self.connection_routers.by_name, self.access, self.broker)
         self.management.kinds += [*resource_kinds(self.broker, controls), router_kind(self._routers)]
         routers = self.connection_routers.by_name.values()

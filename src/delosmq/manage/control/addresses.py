@@ -10,6 +10,7 @@ from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import ROUTING_NAMES
 from delosmq.model.phrases import counted
+from delosmq.model.settings import AddressSettings
 from delosmq.security.access import EDIT, VIEW, AccessControl, Login
 
 _PERCENT: Final = 100
@@ -78,6 +79,11 @@ class AddressControl:
     def peek(self, login: Login, name: str) -> AddressInfo | None:
         """As `get`, or None when the address went away since it was listed."""
         return self.get(login, name) if name in self._broker.addresses else None
+
+    def settings_of(self, login: Login, name: str) -> AddressSettings:
+        """What an address of that name obeys, whether there is one or not."""
+        self._access.require(login, name, VIEW)
+        return self._broker.bindings.settings_of(name)
 
     def is_measured(self, name: str) -> bool:
         """Whether metrics show an address (``enable-metrics``)."""

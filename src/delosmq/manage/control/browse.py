@@ -20,10 +20,10 @@ TOLD_PER_SLICE: Final = 25
 
 
 def browse_standings(
-    broker: EngineBroker, queue: Queue, *, after: int, limit: int
+    broker: EngineBroker, queue: Queue, *, after: int, limit: int, only: Callable[[Slot], bool] | None = None
 ) -> Generator[None, None, tuple[list[inspect.Standing], int]]:
     """A page of messages with where each stands, by sequence, and after which to ask for the next; 0 for none."""
-    browse = Browse(broker, queue, after=after, until=LARGEST_SEQUENCE, max_rows=limit + 1, scheduled=True)
+    browse = Browse(broker, queue, after=after, until=LARGEST_SEQUENCE, max_rows=limit + 1, scheduled=True, only=only)
     yield from browse
     slots = browse.found
     page: list[inspect.Standing] = []

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.api import BLOCKED, DROPPED, ROUTED, Conditions, EngineBroker, Queue, inspect, is_held
-from delosmq.manage.control.browse import browse_standings
+from delosmq.manage.control.browse import MessageFilter, browse_standings
+from delosmq.manage.control.message_ids import LARGEST_SEQUENCE
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
@@ -84,21 +85,27 @@ class MessageControl:
         self._conversions = conversions
 
     def look(
-        self, login: Login, queue: str, *, after: int, limit: int, letters: int
+        self, login: Login, queue: str, *, after: int, limit: int, letters: int, skip: int = 0, selector: str = ""
     ) -> Generator[None, None, MessagePage]:
         """A look at messages of a queue, in slices. Takes nothing. Needs the right to consume, which shows as much.
 
         Args:
             after, limit: which, by sequence.
             letters: of each body, at most.
+            skip: how many of these are left out, the first ones.
+            selector: only what it matches.
 
         Raises:
             NotFoundError: there is no such queue.
+            SelectorError: ``selector`` is none.
         """
         found = self._queues.find(login, queue, CONSUME, BROWSE)
-        page, following = yield from browse_standings(self._broker, found, after=after, limit=limit)
+        chosen = MessageFilter(selector, 0, LARGEST_SEQUENCE, conversions=self._conversions) if selector else None
+        page, following = yield from browse_standings(
+            self._broker, found, after=after, limit=limit, only=None if chosen is None else chosen.takes
+        )
         shown: list[ShownMessage] = []
-        for i, standing in enumerate(page, 1):
+        for i, standing in enumerate(page[skip:], 1):
             message = standing.slot.message
             given = self._conversions.message_id(message)
             own = f"ID:{message.message_id}"
@@ -122,9 +129,13 @@ class MessageControl:
             LimitError: there is no room for it.
             MisuseError: the queue does not take it.
         """
+        return self.send_hub(login, name, HubMessage(text.encode(), TEXT_BODY), durable=durable, priority=priority)
+
+    def send_hub(self, login: Login, name: str, hub: HubMessage, *, durable: bool, priority: int) -> SentMessage:
+        """The same with any body and properties."""
         queue = self._queues.find(login, name, SEND)
         address = queue.address.name
-        encoded = self._conversions.from_hub(_FAMILY, HubMessage(text.encode(), TEXT_BODY), address)
+        encoded = self._conversions.from_hub(_FAMILY, hub, address)
         message = Message(
             address,
             encoded.protocol,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Generator
+from enum import Enum
 from typing import Final
 
 from delosmq.engine.api import EngineBroker
@@ -9,6 +10,9 @@ from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.messages.declarations import attribute, operation
 from delosmq.manage.messages.queue_resource import finish_purge
+from delosmq.model.declared.address import SETTINGS
+from delosmq.model.message import ROUTING_NAMES
+from delosmq.model.settings import AddressSettings
 from delosmq.security.access import VIEW, Login
 
 ADDRESS_FIELDS: Final = {
@@ -24,6 +28,27 @@ ADDRESS_FIELDS: Final = {
     "UnRoutedMessageCount": "unrouted_messages",
 }
 """Attribute -> field of `AddressInfo`."""
+
+_ROUTING_SETTINGS: Final = ("default_address_routing_type", "default_queue_routing_type")
+_JSON_NAMES: Final = {
+    "addressFullPolicy": "addressFullMessagePolicy",
+    "redeliveryDelayMultiplier": "redeliveryMultiplier",
+    "sendToDlaOnNoRoute": "sendToDLAOnNoRoute",
+}
+"""Settings that Artemis's AddressSettings calls otherwise than broker.xml does."""
+
+
+def address_settings_json(settings: AddressSettings) -> str:
+    """All that an address obeys, by names of Artemis's AddressSettings, or else as in broker.xml."""
+    found: dict[str, object] = {}
+    for name in SETTINGS:
+        first, *words = name.split("_")
+        written = first + "".join(word.title() for word in words)
+        value = getattr(settings, name)
+        if name in _ROUTING_SETTINGS:
+            value = ROUTING_NAMES[value]
+        found[_JSON_NAMES.get(written, written)] = value.value if isinstance(value, Enum) else value
+    return json.dumps(found, separators=(",", ":"))
 
 
 class AddressResource:

@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from delosmq.engine.api import EngineBroker
+from delosmq.engine.api import NS_PER_MS, EngineBroker
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl, BrokerStatus
+from delosmq.manage.control.messages import MessageControl
+from delosmq.manage.control.pagination import MOST_PER_PAGE
 from delosmq.manage.control.queues import ROUTING_TYPES, ExistsError, QueueControl
+from delosmq.manage.control.transactions import COMMITTED, ROLLED_BACK, TransactionControl, TransactionStatus
 from delosmq.manage.messages import errors
+from delosmq.manage.messages.address_resource import address_settings_json
+from delosmq.manage.messages.branches import CommitWaiter, branch_line, xid_as_base64
 from delosmq.manage.messages.declarations import Int, attribute, operation
 from delosmq.manage.messages.listings import (
     ADDRESS_COLUMNS,
@@ -45,6 +50,8 @@ class Controls:
     broker: BrokerControl
     queues: QueueControl
     addresses: AddressControl
+    messages: MessageControl
+    transactions: TransactionControl
 
 
 class BrokerResource:
@@ -55,6 +62,7 @@ class BrokerResource:
         self._controls = controls
         self._queues = controls.queues
         self._addresses = controls.addresses
+        self._transactions = controls.transactions
 
     def info(self, login: Login) -> BrokerStatus:
         return self._controls.broker.get()
@@ -156,6 +164,59 @@ class BrokerResource:
     @operation("deleteAddress")
     def delete_address_by_force(self, login: Login, name: str, force: bool) -> None:
         self._addresses.delete(login, name, force=force)
+
+    @operation("getAddressSettingsAsJSON")
+    def address_settings(self, login: Login, address_match: str) -> str:
+        return address_settings_json(self._addresses.settings_of(login, address_match))
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    @operation("listPreparedTransactions")
+    def prepared(self, login: Login) -> list[str]:
+        return [branch_line(branch) for branch in self._prepared(login)]
+
+    @operation("commitPreparedTransaction")
+    def commit_prepared(self, login: Login, transaction_as_base64: str) -> Generator[int, None, bool]:
+        branch = self._find_prepared(login, transaction_as_base64)
+        if branch is None:
+            return False
+        waiter = CommitWaiter()
+        if not self._transactions.commit(login, branch.xid, waiter):
+            while not waiter.is_over:
+                yield NS_PER_MS
+        if waiter.error is not None:
+            raise waiter.error
+        return True
+
+    @operation("rollbackPreparedTransaction")
+    def roll_back_prepared(self, login: Login, transaction_as_base64: str) -> bool:
+        branch = self._find_prepared(login, transaction_as_base64)
+        if branch is None:
+            return False
+        self._transactions.roll_back(login, branch.xid)
+        return True
+
+    @operation("listHeuristicCommittedTransactions")
+    def heuristically_committed(self, login: Login) -> list[str]:
+        return self._ended_by_operators(login, COMMITTED)
+
+    @operation("listHeuristicRolledBackTransactions")
+    def heuristically_rolled_back(self, login: Login) -> list[str]:
+        return self._ended_by_operators(login, ROLLED_BACK)
+
+    def _prepared(self, login: Login) -> list[TransactionStatus]:
+        ids = self._transactions.ids(login, after=0, limit=MOST_PER_PAGE, prepared_only=True)
+        if len(ids) > MOST_PER_PAGE:
+            raise errors.too_many_branches(MOST_PER_PAGE)
+        found = (self._transactions.peek(one) for one in ids)
+        return [one for one in found if one is not None and one.xid]
+
+    def _find_prepared(self, login: Login, text: str) -> TransactionStatus | None:
+        return next((one for one in self._prepared(login) if xid_as_base64(one.xid) == text), None)
+
+    def _ended_by_operators(self, login: Login, outcome: str) -> list[str]:
+        ended = self._transactions.heuristics(login, after="", limit=MOST_PER_PAGE)
+        return [xid_as_base64(one.xid) for one in ended if one.outcome == outcome]
 
     # -- queues ----------------------------------------------------------------------------------------------------
 

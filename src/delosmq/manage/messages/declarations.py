@@ -10,6 +10,7 @@ types are those of Java for the same reason.
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import Parameter as InspectedParameter
 from inspect import signature
 from types import NoneType
 from typing import Any, Final, NewType, TypeVar, get_args, get_type_hints
@@ -21,12 +22,16 @@ Int = NewType("Int", int)
 Long = NewType("Long", int)
 """Java's whole numbers of 32 and 64 bits."""
 
+StringMap = dict[str, str]
+"""A Java Map of texts."""
+
 Work = Generator[int, None, Any]
 """Long work: yields ns to rest, 0 for none."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _JAVA_NAMES: Final[dict[object, str]] = {str: "String", bool: "boolean", float: "double", Int: "int", Long: "long"}
+_JAVA_NAMES[StringMap] = "Map"
 _INT_BOUND: Final = 1 << 31
 _LONG_BOUND: Final = 1 << 63
 
@@ -56,6 +61,8 @@ class Parameter:
             return self.kind is bool and isinstance(value, bool)
         if self.kind is str:
             return isinstance(value, str)
+        if self.kind == StringMap:
+            return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
         if self.kind is float:
             return isinstance(value, int | float)
         bound = _INT_BOUND if self.kind is Int else _LONG_BOUND
@@ -218,7 +225,7 @@ class _Declarations:
             self._add(name, hints["return"] is bool, method)
             return
         parameters = tuple(_parameter(one, hints[one]) for one in list(signature(method).parameters)[2:])
-        self.operations.setdefault(name, []).append(DeclaredOperation(name, parameters, method))
+        self.operations.setdefault(name, []).append(DeclaredOperation(name, parameters, _by_position(method)))
 
     def _add(self, name: str, is_truth: bool, read: Callable[..., Any]) -> None:
         made = DeclaredAttribute(name, f"{'is' if is_truth else 'get'}{name}", read)
@@ -231,6 +238,20 @@ def _parameter(name: str, hint: Any) -> Parameter:
     kind = next((one for one in choices if one is not NoneType), hint)
     words = name.split("_")
     return Parameter(words[0] + "".join(word.title() for word in words[1:]), kind, may_be_null=NoneType in choices)
+
+
+def _by_position(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with all arguments by position, as messages have them; those of long lists have names in Python."""
+    parameters = list(signature(method).parameters.values())
+    named = [one.name for one in parameters if one.kind is InspectedParameter.KEYWORD_ONLY]
+    first = len(parameters) - len(named)
+    if not named:
+        return method
+
+    def run(*arguments: Any) -> Any:
+        return method(*arguments[:first], **dict(zip(named, arguments[first:], strict=True)))
+
+    return run
 
 
 def _reader(field_name: str) -> Callable[..., Any]:

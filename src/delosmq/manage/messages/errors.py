@@ -101,5 +101,28 @@ def routing_type_wrong(name: str) -> str:
     return f"'{_short(name)}' is no routing type; it is ANYCAST or MULTICAST"
 
 
+@_misuse("DMQ6340")
+def message_page_wrong(most: int, looked_at: int) -> str:
+    return (
+        f"the first page is 1, a page has 1 to {most} messages, and one may look at the first {looked_at:,} of a queue;"
+        " choose by a filter, or look page by page over HTTP"
+    )
+
+
+@_misuse("DMQ6337")
+def sends_as_another(user: str) -> str:
+    return f"a message is sent as the user who asks, and not as '{_short(user)}'; say null for user and password"
+
+
+@_misuse("DMQ6338")
+def body_not_base64() -> str:
+    return "the body of a message that is no text (type 3) is Base64, and this is none; encode its bytes"
+
+
+@error_of("DMQ6339", LimitError)
+def too_many_branches(limit: int) -> str:
+    return f"more than {limit} transactions are prepared; look at them and end them over HTTP, page by page"
+
+
 def _short(text: str) -> str:
     return one_line(text, _SHOWN)
