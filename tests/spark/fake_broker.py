@@ -4,7 +4,6 @@ It follows the same contract as the real one (tests/spark/test_lease_contract.py
 started again at its port, as a broker that restarts.
 """
 
-import io
 import json
 import threading
 import time
@@ -13,58 +12,30 @@ import zlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import pyarrow as pa
-
-from delosmq.model.properties import Properties
-from delosmq.selectors.errors import SelectorError
-from delosmq.selectors.selector import parse_selector
-from delosmq.spark.schema import COLUMNS, arrow_schema
+from tests.spark.fake_rows import (
+    COLUMN_OF,
+    FakeQueue,
+    Problem,
+    arrow_stream,
+    check_selector,
+    described,
+    first_sequence,
+    make_message,
+    passes,
+    time_ms,
+)
 
 USER, PASSWORD = "spark", "s3cret-of-tests"
 BUSY_S = 10.0
-SLICE_ROWS = 500
 MAX_ROWS, MAX_BYTES, MAX_WAIT_MS = 1_000_000, 1 << 30, 30_000
 """What the real one takes at most (delosmq.manage.http.requests)."""
-COLUMN_OF = {
-    "JMSPriority": "priority",
-    "priority": "priority",
-    "JMSType": "type",
-    "type": "type",
-    "JMSXGroupID": "group_id",
-    "JMSCorrelationID": "correlation_id",
-    "correlation-id": "correlation_id",
-}
-"""What selectors and headers of STOMP call the columns."""
 FEATURES = ("start", "selector", "touch", "parts", "large-bodies", "filtered-browse")
 ROWS_FIELDS = {"headers", "columns"}
-START = datetime(2026, 3, 1, 23, 50, tzinfo=UTC)
-
-
-@dataclass
-class Problem(Exception):
-    """An RFC 9457 answer."""
-
-    status: int
-    condition: str
-    detail: str
-    unknown: str = ""
-
-
-@dataclass
-class FakeQueue:
-    """A queue: messages in order, those leased out included (as in delivery)."""
-
-    name: str
-    address: str
-    ready: list[dict[str, Any]] = field(default_factory=list)
-    leased: list[dict[str, Any]] = field(default_factory=list)
-    newest: int = 0
 
 
 @dataclass
@@ -141,7 +112,7 @@ class FakeBroker:
                 columns: dict[str, Any] = {COLUMN_OF[header]: value for header, value in given.items()}
                 if "priority" in columns:
                     columns["priority"] = int(columns["priority"])
-                queue.ready.append(_message(self.sequence, queue, body) | columns)
+                queue.ready.append(make_message(self.sequence, queue, body) | columns)
                 queue.newest = self.sequence
             self.changed.notify_all()
 
@@ -157,8 +128,8 @@ class FakeBroker:
                 raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
             group = FakeGroup(name, queue, uuid.uuid4().hex, 0, body["run"], self.clock())
             group.selector = body.get("selector", "")
-            _check_selector(group.selector)
-            group.from_sequence = _first_sequence(queue, body.get("start", "earliest"))
+            check_selector(group.selector)
+            group.from_sequence = first_sequence(queue, body.get("start", "earliest"))
             self.groups[name] = group
         elif group.queue is not queue:
             raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} reads another queue than {queue.name!r}")
@@ -216,7 +187,7 @@ class FakeBroker:
                 return {"lease": body["after"], "rows": 0, "bytes": 0, "first_sequence": 0, "last_sequence": 0}
             self.changed.wait(left)
             self._fence(group, body)
-        return _described(number, group.leases[number])
+        return described(number, group.leases[number])
 
     def stat(self, name: str) -> dict[str, Any]:
         group = self._group(name)
@@ -236,7 +207,7 @@ class FakeBroker:
 
     def describe(self, name: str, after: int, upto: int) -> dict[str, Any]:
         group = self._group(name)
-        return {"leases": [_described(k, rows) for k, rows in sorted(group.leases.items()) if after < k <= upto]}
+        return {"leases": [described(k, rows) for k, rows in sorted(group.leases.items()) if after < k <= upto]}
 
     def ack(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         group = self._group(name)
@@ -262,7 +233,7 @@ class FakeBroker:
         rows = group.leases[number][int(query["lo"]) : int(query["hi"])]
         part, of = int(query.get("part", 0)), int(query.get("of", 1))
         rows = [row for row in rows if zlib.crc32(str(row["group_id"] or row["sequence"]).encode()) % of == part]
-        return _arrow([self._bounded(row, query) for row in rows], query)
+        return arrow_stream([self._bounded(row, query) for row in rows], query)
 
     @staticmethod
     def _bounded(row: dict[str, Any], query: dict[str, str]) -> dict[str, Any]:
@@ -292,10 +263,10 @@ class FakeBroker:
             row
             for row in rows
             if int(query["after"]) < row["sequence"] <= int(query["until"])
-            and since <= _time_ms(row) < before
-            and _passes(row, query.get("selector", ""))
+            and since <= time_ms(row) < before
+            and passes(row, query.get("selector", ""))
         ]
-        return _arrow(chosen[: int(query["max_rows"])], query)
+        return arrow_stream(chosen[: int(query["max_rows"])], query)
 
     def queue_stat(self, name: str) -> dict[str, Any]:
         queue = self._queue(name)
@@ -353,7 +324,7 @@ class FakeBroker:
         for row in list(queue.ready):
             if len(taken) == body["max_rows"] or (until is not None and row["sequence"] > until):
                 break
-            if row["sequence"] < group.from_sequence or not _passes(row, group.selector):
+            if row["sequence"] < group.from_sequence or not passes(row, group.selector):
                 continue
             size += len(row["body"])
             if taken and size > body["max_bytes"]:
@@ -475,93 +446,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.wfile.write(content)
-
-
-def _message(sequence: int, queue: FakeQueue, body: bytes) -> dict[str, Any]:
-    return {
-        "body": body,
-        "message_id": f"ID:{sequence}",
-        "address": queue.address,
-        "queue": queue.name,
-        "sequence": sequence,
-        "priority": 4,
-        "durable": True,
-        "timestamp": START + timedelta(seconds=sequence),
-        "expiration": None,
-        "redelivered": False,
-        "delivery_count": 1,
-        "group_id": None,
-        "correlation_id": f"c{sequence}" if sequence % 2 else None,
-        "reply_to": None,
-        "type": None,
-        "content_type": "text/plain",
-        "user": None,
-        "protocol": "STOMP",
-        "properties": [("number", str(sequence))],
-        "body_kind": "text",
-    }
-
-
-def _time_ms(row: dict[str, Any]) -> int:
-    return int(row["timestamp"].timestamp() * 1000)
-
-
-def _first_sequence(queue: FakeQueue, start: Any) -> int:
-    if start == "earliest":
-        return 0
-    if start == "latest":
-        return queue.newest + 1
-    if "sequence" in start:
-        return int(start["sequence"])
-    return min((row["sequence"] for row in queue.ready if _time_ms(row) >= start["time_ms"]), default=queue.newest + 1)
-
-
-class _Columns(Properties):
-    """A row as selectors see it; by its columns, and by the property number."""
-
-    def __init__(self, row: dict[str, Any]) -> None:
-        self.row = row
-
-    def value(self, name: str) -> Any:
-        return self.row["sequence"] if name == "number" else self.row[COLUMN_OF[name]]
-
-
-def _check_selector(selector: str) -> None:
-    try:
-        if selector:
-            parse_selector(selector)
-    except SelectorError as wrong:
-        raise Problem(400, "INVALID", str(wrong)) from None
-
-
-def _passes(row: dict[str, Any], selector: str) -> bool:
-    return not selector or parse_selector(selector).matches(_Columns(row))
-
-
-def _described(number: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "lease": number,
-        "rows": len(rows),
-        "bytes": sum(len(row["body"]) for row in rows),
-        "first_sequence": rows[0]["sequence"],
-        "last_sequence": rows[-1]["sequence"],
-    }
-
-
-def _arrow(rows: list[dict[str, Any]], query: dict[str, str]) -> bytes:
-    headers = query.get("headers") == "true"
-    asked = [name for name in query.get("columns", "").split(",") if name]
-    # In the order of the full schema, as the broker does it: putting them in order is the client's job.
-    names = tuple(c.name for c in COLUMNS if (c.name in asked or not asked) and (headers or c.name != "properties"))
-    schema = arrow_schema(names)
-    if query.get("large") == "reference":
-        rows = [{"body_bytes": len(row["body"]), **row} for row in rows]
-        schema = schema.append(pa.field("body_bytes", pa.int64()))
-        names = (*names, "body_bytes")
-    out = io.BytesIO()
-    with pa.ipc.new_stream(out, schema) as writer:
-        for at in range(0, len(rows), SLICE_ROWS):
-            part = rows[at : at + SLICE_ROWS]
-            arrays = [pa.array([row[name] for row in part], schema.field(name).type) for name in names]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    return out.getvalue()

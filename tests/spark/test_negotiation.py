@@ -14,7 +14,8 @@ from delosmq.spark.source import heartbeat
 from delosmq.spark.source.data_source import DelosSource
 from delosmq.spark.source.large_bodies import LargeBodies
 from delosmq.spark.source.stream_reader import LeaseStreamReader
-from tests.spark.fake_broker import START, FakeBroker
+from tests.spark.fake_broker import FakeBroker
+from tests.spark.fake_rows import START
 
 pytestmark = pytest.mark.spark
 
