@@ -18,6 +18,6 @@ def on_batch(number: int) -> None:
 
 
 spark = start_child_session("kills", settings)
-run = ArchiveRun("q", settings["to"], settings["connection"], max_rows=settings["max_rows"])
+run = ArchiveRun("q", settings["to"], settings["connection"], max_rows=settings["max_rows"], kind=settings["kind"])
 print("archived", archive(spark, run, on_batch=on_batch).rows)
 spark.stop()

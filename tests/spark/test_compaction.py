@@ -3,8 +3,11 @@
 # PIPE-2
 
 import datetime
+import fcntl
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +17,15 @@ import pytest
 from typer.testing import CliRunner
 
 from delosmq.cli.spark.app import spark_app
-from delosmq.spark.archive import compact_archive
+from delosmq.spark.archive import archive, compact_archive, locks, read_archive
 from delosmq.spark.archive import compact_files as module
 from delosmq.spark.archive.compact_files import BatchFiles, groups_to_merge, newest_batches
 from delosmq.spark.archive.delta import archive_schema
 from delosmq.spark.archive.locks import compacting, placing
 from delosmq.spark.archive.marker import DELTA, PARQUET, ArchiveClaim
 from delosmq.spark.errors import ArchiveError, OptionError
-from tests.spark.test_archive import numbers, read_with_pyarrow
+from tests.spark.fake_broker import FakeBroker
+from tests.spark.test_archive import numbers, read_with_pyarrow, run_of
 
 DAY = datetime.date(2026, 3, 1)
 
@@ -138,37 +142,53 @@ def test_a_batch_that_is_written_meanwhile_holds_the_exchange_up_and_is_kept(
 ):
     for _ in range(3):
         made.batch()
-    merge = module.merge
-    writing, merged, written = threading.Event(), threading.Event(), threading.Event()
+    writing, waiting, written = threading.Event(), threading.Event(), threading.Event()
 
     def write() -> None:
         with placing(made.root):
             writing.set()
-            assert merged.wait(60)
+            assert waiting.wait(60)
             made.batch()
             made.batch("qc")
             written.set()
 
-    def merge_while_a_batch_is_written(*given: Any) -> int:
-        writer.start()
-        assert writing.wait(60)
-        counted = merge(*given)
-        merged.set()
-        return counted
-
-    writer = threading.Thread(target=write)
-    exchange = module.exchange
+    @contextmanager
+    def exchanging(root: Path) -> Iterator[None]:
+        waiting.set()
+        with locks.exchanging(root):
+            yield
 
     def exchange_after_it(one: Path, other: Path) -> None:
         assert other != made.partition or written.is_set()
         exchange(one, other)
 
-    monkeypatch.setattr(module, "merge", merge_while_a_batch_is_written)
+    exchange = module.exchange
+    monkeypatch.setattr(module, "exchanging", exchanging)
     monkeypatch.setattr(module, "exchange", exchange_after_it)
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert writing.wait(60)
     assert compact_archive(str(made.root)).files_before == 2
     writer.join()
     assert made.count == 50
     made.check()
+
+
+def test_batches_may_be_placed_side_by_side_and_not_while_files_are_exchanged(tmp_path: Path):
+    def is_free(how: int) -> bool:
+        with open(tmp_path / "_files.lock") as lock:
+            try:
+                fcntl.flock(lock, how | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    with placing(tmp_path), placing(tmp_path):
+        assert is_free(fcntl.LOCK_SH)
+        assert not is_free(fcntl.LOCK_EX)
+    with locks.exchanging(tmp_path):
+        assert not is_free(fcntl.LOCK_SH)
+    assert is_free(fcntl.LOCK_EX)
 
 
 def test_batches_of_a_query_that_began_since_are_not_closed(made: Archive):
@@ -299,3 +319,27 @@ class TestDelta:
         assert called.exit_code == 1
         assert f"{damaged} is damaged and left alone: " in called.output
         assert len(list(table.glob("day=*/*.parquet"))) == 4
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_an_archive_is_compacted_while_it_runs_and_spark_reads_both_kinds_of_files(
+    spark: Any, fake: FakeBroker, tmp_path: Path
+):
+    to = tmp_path / "a"
+    fake.publish("q", numbers(500))
+    before: list[int] = []
+
+    def compact(line: str) -> None:
+        before.append(compact_archive(str(to)).files_before)
+
+    archive(spark, run_of(fake, to), on_progress=compact)
+    assert sum(before) > 2
+    assert read_with_pyarrow(to) == numbers(500)
+    assert read_archive(spark, str(to)).selectExpr("cast(body as string) as body").distinct().count() == 500
+    plain = spark.read.parquet(str(to))
+    assert plain.count() == 500
+    assert plain.where("properties is null or timestamp is null or body_kind is null").count() == 0
+    fake.publish("q", [b"500"])
+    archive(spark, run_of(fake, to))
+    assert read_with_pyarrow(to) == numbers(501)

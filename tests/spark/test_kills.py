@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from delosmq.spark.archive.marker import DELTA, PARQUET
 from tests.spark.brokers import BROKERS, BrokerUnderTest
 from tests.spark.interceptor import Interceptor
 from tests.spark.processes import CLUSTER, KINDS, ONE_PROCESS, DriverProcess
 from tests.spark.test_archive import read_with_pyarrow
+from tests.spark.test_archive_kinds import read_delta
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -35,6 +37,7 @@ class Scene:
     def __init__(self, broker: BrokerUnderTest, directory: Path) -> None:
         self.broker, self.to = broker, directory / "archive"
         self.master = ONE_PROCESS
+        self.kind = PARQUET
         self.interceptor = Interceptor(broker.servers)
         self.published: list[bytes] = []
         self.publish()
@@ -55,6 +58,7 @@ class Scene:
                 "password": self.broker.password,
             },
             "to": str(self.to),
+            "kind": self.kind,
             "max_rows": BATCH_ROWS,
             "die_at_batch": die_at_batch,
         }
@@ -80,6 +84,9 @@ class Scene:
         """A run without kills, then the archive equals what was published."""
         output = self.to.parent / "output"
         assert self.run() == 0, output.read_text(errors="replace")[-3000:]
+        if self.kind == DELTA:
+            assert read_delta(self.to) == self.published
+            return
         assert read_with_pyarrow(self.to) == self.published
         import pyarrow.parquet as pq
 
@@ -138,4 +145,12 @@ def test_kills_at_every_moment_of_one_batch_lose_and_double_nothing(scene: Scene
     assert read_with_pyarrow(scene.to) == scene.published[: 2 * BATCH_ROWS]
     assert scene.run(committed_but_the_lease_not_acknowledged) != 0
     assert read_with_pyarrow(scene.to) == scene.published[: 2 * BATCH_ROWS]
+    scene.check()
+
+
+# PIPE-2
+def test_a_batch_that_is_in_the_delta_table_when_its_driver_is_killed_is_there_once(scene: Scene):
+    scene.kind = DELTA
+    assert scene.run(die_at_batch=1) != 0
+    assert read_delta(scene.to) == scene.published[: 2 * BATCH_ROWS]
     scene.check()
