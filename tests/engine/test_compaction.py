@@ -148,6 +148,18 @@ def test_the_delivery_under_way_is_recorded_where_it_was() -> None:
     assert [(body, count) for _, body, count in moving.after_crash()["jobs"]] == [(b"a", 2), (b"b", 1)]
 
 
+@pytest.mark.parametrize("recorded_before", [False, True])
+def test_the_delivery_to_a_lease_is_never_recorded_as_its_record_counts_it_again(recorded_before: bool) -> None:
+    moving = Moving(anycast("jobs"), settings={"jobs": {"persist_delivery_count_before_delivery": recorded_before}})
+    moving.bench.send("jobs", "a b")
+    epoch = moving.broker.lease_groups.open("g", queue="jobs", topic="", run="r", incarnation=None).epoch
+    moving.broker.leases.request("g", after=0, max_rows=9, max_bytes=9, epoch=epoch, until=None)
+    moving.move()
+    assert moving.homes("jobs") == [NEW, NEW]
+    lease = moving.bench.restart().broker.leases.groups["g"].leases[1]
+    assert [slot.delivery_count for slot in lease.slots] == [1, 1]
+
+
 def test_what_an_open_transaction_acknowledges_moves_and_ends_with_its_commit() -> None:
     moving = Moving(anycast("jobs"))
     moving.bench.send("jobs", "m " * 300 + "last")

@@ -778,6 +778,29 @@ def test_a_state_block_holds_groups_leases_and_acknowledgements():
     assert again.broker.queues["q"].message_count == 2
 
 
+@pytest.mark.parametrize("restarted", ["", "records", "state"])
+def test_a_reader_of_a_group_that_ended_is_fenced_in_its_next_life(restarted: str):
+    bench = bench_with("a b")
+    Reader(bench).take(0)
+    incarnation = bench.broker.leases.find("g").incarnation
+    zombie = Reader(bench, incarnation=incarnation)
+    bench.broker.lease_groups.release("g")
+    bench.run()
+    if restarted:
+        bench = bench.restart() if restarted == "records" else restart_from_state(bench)
+    reader = Reader(bench)
+    assert reader.take(0) == "a b"
+    leases = bench.broker.leases
+    for _ in range(2):
+        for epoch in range(1, zombie.epoch + 1):
+            with pytest.raises(LeaseError) as fenced:
+                leases.acknowledge("g", 1, epoch)
+            assert condition_of(fenced) == FENCED
+        bench = restart_from_state(bench.restart())
+        leases = bench.broker.leases
+    assert leases.find("g").acked == 0
+
+
 class LostRows(EngineEvents):
     def __init__(self) -> None:
         self.told: list[tuple[str, int, int, int]] = []

@@ -31,6 +31,7 @@ from delosmq.storage.journal.reserve import Reserve
 from delosmq.storage.journal.segments import Ledger
 from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.store import JournalParts, JournalStore
+from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.support import CountingRandom, ManualClock
 from tests.simulation.disk import SimDisk
@@ -284,7 +285,7 @@ class World:
             clock=self.clock,
             random=CountingRandom(),
             events=oracle,
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()}),
         )
         self.store.world = self
         self.store.snapshots = {}

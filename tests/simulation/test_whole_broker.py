@@ -54,7 +54,7 @@ def test_enough_happens_in_the_histories() -> None:
     assert total.confirmed >= 5 * PART
     assert total.delivered >= 5 * PART
     assert total.acknowledged >= PART
-    assert min(total.commits, total.prepared, total.duplicates, total.drained) > 0
+    assert min(total.commits, total.prepared, total.duplicates, total.drained, total.leased, total.fenced) > 0
 
 
 @pytest.mark.parametrize("name", CANARIES)

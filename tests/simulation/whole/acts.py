@@ -178,7 +178,7 @@ def unsubscribe(life: Life, rng: Random) -> str:
     queue = life.broker.queues.get(name)
     if queue is None or queue.holders or queue.delivering.count or queue.pending_commits:
         return ""
-    _excuse_all(life, name)
+    excuse_all(life, name)
     life.broker.resources.unsubscribe(name)
     return f"end the subscription {name}"
 
@@ -542,7 +542,7 @@ def pause(life: Life, rng: Random) -> str:
 
 def purge(life: Life, rng: Random) -> str:
     name = rng.choice(life.names())
-    _excuse_all(life, name)
+    excuse_all(life, name)
     queue = life.broker.queues[name]
     newest = queue.newest_sequence
     work: Purge = life.broker.resources.purge_queue(name)
@@ -552,7 +552,8 @@ def purge(life: Life, rng: Random) -> str:
     return f"purge {name}"
 
 
-def _excuse_all(life: Life, name: str) -> None:
+def excuse_all(life: Life, name: str) -> None:
+    """What a queue holds may go, by no fault."""
     knowledge = life.knowledge
     numbers = set(knowledge.bodies)
     knowledge.excused.update((number, name) for number in numbers)
@@ -568,7 +569,7 @@ def delete(life: Life, rng: Random) -> str:
     name = rng.choice(able)
     if name == "orders.archive":
         return ""  # its leases would be lost with it
-    _excuse_all(life, name)
+    excuse_all(life, name)
     life.broker.resources.delete_queue(name)
     life.bounds.pop(name, None)
     return f"delete {name}"

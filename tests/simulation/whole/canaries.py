@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from delosmq.engine.broker import EngineBroker
+from delosmq.engine.leases.lease import Lease
 from delosmq.engine.log import records
 from delosmq.engine.log.log import NO_BODY, Batch
 from delosmq.engine.log.ports import Replay
@@ -297,6 +298,51 @@ class NotesWritesInAnotherOrder(StompPeer):
         super().confirm_written()
 
 
+class HearsZombies(Front):
+    """Takes calls of every epoch."""
+
+    part = "leases"
+
+    def request(self, name: str, *, epoch: int, **named: Any) -> Lease | None:
+        made: Lease | None = self.real.leases.request(name, epoch=self._newest(name, epoch), **named)
+        return made
+
+    def acknowledge(self, name: str, number: int, epoch: int) -> int:
+        acked: int = self.real.leases.acknowledge(name, number, self._newest(name, epoch))
+        return acked
+
+    def touch(self, name: str, epoch: int) -> object:
+        return self.real.leases.touch(name, self._newest(name, epoch))
+
+    def _newest(self, name: str, epoch: int) -> int:
+        group = self.real.leases.groups.get(name)
+        return epoch if group is None else int(group.epoch)
+
+
+class ServesAcknowledgedLeases(Front):
+    """The lease after one that is acknowledged has its rows again."""
+
+    part = "leases"
+
+    def request(self, name: str, *, after: int, **named: Any) -> Lease | None:
+        group = self.real.leases.groups.get(name)
+        before = None if group is None else group.leases.get(after)
+        made = self.real.leases.request(name, after=after, **named)
+        return made if made is None or before is None else Lease(made.number, before.rows)
+
+
+class ForgetsSelectors(Front):
+    """Leases all of a queue, whatever the selector of the group."""
+
+    part = "lease_groups"
+
+    def open(self, group: str, *, selector: str, **named: Any) -> Any:
+        opened = self.real.lease_groups.open(group, selector=selector, **named)
+        if not named["topic"]:
+            opened.wish.parsed = None
+        return opened
+
+
 # -- behind the engine -------------------------------------------------------------------------------------------
 
 
@@ -371,6 +417,13 @@ class ForgetsWhatIsPublished(Editing):
         for at, meta in enumerate(batch.metas):
             if meta[0] == TRANSACTION and b'"publish"' in meta:
                 batch.metas[at] = meta.replace(b'"app":"query', b'"app":"other')
+
+
+class ForgetsLeases(Editing):
+    """Records no lease that is made."""
+
+    def edit(self, batch: Batch) -> None:
+        self.keep(batch, lambda meta: not (meta[0] == records.LEASE and b'"op":"lease"' in meta))
 
 
 class AcknowledgesInPart(Editing):
@@ -448,6 +501,8 @@ class ForgetsTheSchedule(JournalStore):
 
 TRANSACTED = ("send", "begin", "transacted send", "transacted acknowledgement")
 
+READ = ("group open", "group ask", "zombie", "send")
+
 CANARIES: dict[str, Canary] = {
     "gate opened early": Canary(early=True, within=15),
     "queues promised early": Canary(
@@ -492,6 +547,10 @@ CANARIES: dict[str, Canary] = {
     "published batch not recorded": Canary(
         kind=ForgetsWhatIsPublished, often=("stage", "publish", "come late"), within=20
     ),
+    "zombies of a lease group heard": Canary(front=HearsZombies, often=READ, within=30),
+    "acknowledged lease served again": Canary(front=ServesAcknowledgedLeases, about=("jobs",), often=READ, within=30),
+    "selector of a lease group forgotten": Canary(front=ForgetsSelectors, about=("jobs",), often=READ, within=30),
+    "leases not recorded": Canary(kind=ForgetsLeases, about=("jobs",), often=READ, within=30),
     "acknowledgements of a branch not recorded": Canary(
         kind=ForgetsPromises, often=(*TRANSACTED, "prepare"), within=150
     ),

@@ -110,6 +110,7 @@ DIVERTS = frozenset(divert.name for place in PLACES.values() for divert in place
 SINKS = (DEAD, EXPIRED)
 TOLD = "told"
 """A ring of the records of `delosmq.events`, which no client looks at."""
+LEASE_RETENTION_MS = 100_000
 COLORS = ("red", "blue")
 RECORDS_PER_S = 40
 """Some do not fit."""
@@ -152,6 +153,7 @@ class Catalogue:
             ),
             diverts=tuple(divert for place in self.places for divert in place.diverts),
             message_expiry_scan_period_ms=1_000,
+            lease_retention_ms=LEASE_RETENTION_MS,
         )
 
     def receivers(self, address: str, color: str) -> list[str]:

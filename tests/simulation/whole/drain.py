@@ -1,7 +1,9 @@
 """The end of a history: everything is consumed, and what must come does."""
 
-from tests.simulation.broker_world import GROUP, Reference
+from tests.simulation.broker_world import Reference
+from tests.simulation.whole.acts import excuse_all
 from tests.simulation.whole.catalogue import TOLD
+from tests.simulation.whole.leases import TOPIC_GROUP
 from tests.simulation.whole.life import Life, Listener
 from tests.simulation.whole.oracle import original
 
@@ -21,8 +23,10 @@ def drain(life: Life) -> None:
         life.knowledge.decided.add(branch.xid)
         life.knowledge.refused.update(number for number, _, _ in life.knowledge.branches[branch.xid][0])
         broker.branches.rollback(branch.xid)
-    if GROUP in broker.leases.groups:
-        broker.lease_groups.release(GROUP)
+    for group in list(broker.leases.groups):
+        if group == TOPIC_GROUP:
+            excuse_all(life, group)  # its queue goes with it
+        broker.lease_groups.release(group)
     life.times.note(broker.queues)
     life.set_clock.set(life.set_clock.latest_by_ms)  # or what is to come at a time of day may be far off
     life.clock.now_ms += LATER_MS

@@ -16,7 +16,7 @@ from delosmq.model.reserved_names import EVENTS_ADDRESS
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.process_kills import MOST_STEPS, STEPS_OF_A_START, killed_start
-from tests.simulation.whole import acts, drain, openwire, staging, stomp
+from tests.simulation.whole import acts, drain, leases, openwire, staging, stomp
 from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNAL, Catalogue
 from tests.simulation.whole.life import Credits, Front, Life
 from tests.simulation.whole.oracle import Knowledge
@@ -98,6 +98,22 @@ STAGING = (
     "stage late",
     CRASH,
 )
+LEASED: dict[str, Act] = {
+    "group open": leases.open_group,
+    "group ask": leases.ask,
+    "group read": leases.read,
+    "group acknowledge": leases.acknowledge,
+    "group release": leases.release,
+    "group silence": leases.retain,
+    "zombie": leases.zombie,
+}
+"""Steps of histories with readers of lease groups."""
+READING: tuple[tuple[str, ...], ...] = (
+    ("group open", BEAT, BEAT, "send", "group ask", BEAT, "group ask", BEAT),
+    ("group open", BEAT, BEAT, "zombie", "group read"),
+    *[("send", "send", BEAT, "group ask", BEAT, BEAT, "group ask", "group read", BEAT)] * 4,
+    *[("group ask", CRASH), ("group acknowledge", BEAT), ("group release",), ("group silence",), ("zombie",)],
+)
 WAITING = ("send", "return", "stomp send", "stomp return")
 SLICED: dict[str, Act] = {
     FAR: acts.acknowledge_far,
@@ -115,7 +131,7 @@ MEETING = (
     *(BEAT, BEAT, FAR, FAR_IN_TRANSACTION, "acknowledge", "return", "leave", "purge", "delete", "pause", "full disk"),
     *("roll back", "commit", "prepare", "decide", CRASH, CRASH),
 )
-ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, **STAGED, SET: acts.set_clock}
+ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, **STAGED, **LEASED, SET: acts.set_clock}
 FULL = "DMQ2685"
 """What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on. The
 store refuses nothing: who looks before he stores is never refused."""
@@ -199,6 +215,8 @@ class Tale:
         self.drained = 0
         self.staged = 0
         self.published = 0
+        self.leased = 0
+        self.fenced = 0
         self.told = 0
         self.run_again = 0
         self.late = 0
@@ -232,6 +250,11 @@ def steps_of(seed: int, often: tuple[str, ...] = ()) -> list[Step]:
             kind = rng.choice(STAGING) if rng.random() < 0.97 else CRASH
             kinds = [kind] if kind != CRASH or rng.random() < 0.3 else ["publish", CRASH]
             steps[at:at] = [Step(one, rng.getrandbits(32)) for one in kinds]
+    rng = Random(f"readers of {seed}")
+    if not LEASED.keys().isdisjoint(often) or rng.random() < 0.3:
+        for _ in range(rng.choice([5, 15, 30])):
+            at = rng.randrange(5, len(steps))
+            steps[at:at] = [Step(one, rng.getrandbits(32)) for one in rng.choice(READING)]
     rng = Random(f"clock of {seed}")
     if SET in often or rng.random() < 0.3:
         for _ in range(rng.choice([1, 2, 4])):
@@ -287,6 +310,7 @@ class Run:
         self.catalogue = catalogue_of(seed, canary.about, sliced=is_sliced(seed, canary.often))
         self.knowledge = Knowledge()
         self.knowledge.drivers = staging.Drivers()
+        self.knowledge.readers = leases.readers_for(self.catalogue)
         self.clock = canary.clock()
         self.disk = SimDisk(Random(seed), Random(seed).choice([512, 4096]))
         self.expected: dict[int, Any] = {}
@@ -326,6 +350,8 @@ class Run:
         self.tale.published = knowledge.drivers.published
         self.tale.run_again = knowledge.drivers.run_again
         self.tale.late = knowledge.drivers.late
+        self.tale.leased = knowledge.readers.leased
+        self.tale.fenced = knowledge.readers.fenced
         return self.tale
 
     def _step(self, index: int, step: Step) -> None:
@@ -373,6 +399,7 @@ class Run:
         self.life = life
         self.knowledge.check_recovered(list(find_all(life.real, life.holders)), life.store.recovered)
         self.knowledge.check_queues(life.real.queues)
+        self.knowledge.readers.check_recovered(life.real.leases.groups, life.clock.now_ms)
         self.knowledge.check_branches(life.real.branches.recover())
 
     def crash(self, rng: Random) -> str:
@@ -399,6 +426,7 @@ class Run:
         for peer in life.peers:
             peer.take_back()
         self.knowledge.drivers.broker_died(self.knowledge.refused)
+        self.knowledge.readers.broker_died()
         disk.process_crash()
         if kind >= 0.2:
             self.disk = disk.power_cut()

@@ -44,7 +44,7 @@ class Knowledge(Oracle):
         owners: of the queues of this life; times: what waits in them.
         by_auto: what clients got in this life that acknowledges itself by being received.
         queues: of this life.
-        drivers: of sinks.
+        drivers: of sinks; readers: of lease groups.
         versions: how often a queue was made or deleted.
         promised: queues that a client knows to be there, or to be gone, over a power cut.
         copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
@@ -76,6 +76,7 @@ class Knowledge(Oracle):
         self.duplicates = 0
         self.delivered = 0
         self.drivers: Any = None
+        self.readers: Any = None
 
     # -- what the engine reports ---------------------------------------------------------------------------------
 
@@ -91,6 +92,7 @@ class Knowledge(Oracle):
     def queue_deleted(self, queue: str) -> None:
         self.owners.forget(queue)
         self._changed(queue)
+        self.readers.queue_deleted(queue)
 
     def _changed(self, queue: str) -> None:
         self.versions[queue] = self.versions.get(queue, 0) + 1
@@ -152,6 +154,7 @@ class Knowledge(Oracle):
     def sees_once(self, place: Reference) -> None:
         """A client received this message of a queue: it did not go to one that acknowledged it by receiving it."""
         assert place not in self.by_auto, f"{place} is delivered again, which was acknowledged when it was written"
+        assert place not in self.readers.acknowledged, f"{place} is delivered again, of a lease that was acknowledged"
 
     def knows(self, queue: str) -> bool:
         """Whether clients know anything of a queue, now or from before it was deleted."""

@@ -148,7 +148,7 @@ def check_shares(broker: EngineBroker) -> None:
                 continue
             _add(shares, consumer.selector_user, 0, 0, consumer.options.selector_characters)
     for group in broker.leases.groups.values():
-        _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
+        _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by, group.selector))
     makers = [(xid, branch.made_by) for xid, branch in broker.transactions.branches.items()]
     makers += [(xid, outcome.made_by) for xid, outcome in broker.branches.heuristics.items()]
     for xid, user in makers:
@@ -232,10 +232,12 @@ def durable_state(broker: EngineBroker, holders: Holders) -> Durable:
                 group.epoch,
                 group.acked,
                 group.newest,
+                group.wish_as_json(),
                 {k: [slot.sequence for slot in lease.slots] for k, lease in group.leases.items()},
             )
             for group in broker.leases.groups.values()
-        },
+        }
+        | {"ended": broker.leases.ended_epoch},
         _ids(broker),
         _branches(broker),
         _staged(broker),

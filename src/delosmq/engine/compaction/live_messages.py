@@ -64,15 +64,19 @@ class LiveMessages(LivePlace):
 
     def held_records(self, queue: Queue, slot: Slot) -> list[bytes]:
         """`records` for a slot that is in delivery."""
-        if queue.traits.record_before_delivery:
+        if queue.traits.record_before_delivery and not _is_leased(queue, slot):
             return [encode_counted(queue.id, [slot])]
-        # The delivery under way is not recorded before it fails: a crash forgets it.
+        # The delivery under way is not recorded before it fails: a crash forgets it. The record of a lease counts it.
         if slot.delivery_count <= 1:
             return []
         slot.delivery_count -= 1
         record = encode_counted(queue.id, [slot])
         slot.delivery_count += 1
         return [record]
+
+
+def _is_leased(queue: Queue, slot: Slot) -> bool:
+    return any(holder.in_delivery is slot.in_list and not holder.is_consumer for holder in queue.holders)
 
 
 def _lists_of(queue: Queue) -> list[SlotList]:

@@ -61,6 +61,7 @@ class Leases:
         settler: what ends in slices.
         limits: of leases and of groups.
         ended: groups since the start, by why they ended.
+        ended_epoch: no group that has ended had a higher epoch; those of new ones are, or its readers would be heard.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Leases:
         self._events = events
         self._retention_ms: int = settings.lease_retention_ms
         self.limits: LeaseBounds = LeaseBounds(settings)
+        self.ended_epoch: int = 0
         self.ended: dict[str, int] = {RELEASED: 0, EXPIRED: 0, DELETED: 0}
         self._collector: LeaseCollector = LeaseCollector(
             log,
@@ -137,6 +139,7 @@ class Leases:
             group = self.restore(name, queue, self._random.token(12), wish)
             group.made_by = user
             group.selector = selector
+            group.epoch = self.ended_epoch
         else:
             self._check_open(group, queue, run, incarnation)
             group.check_selector(selector)
@@ -453,6 +456,7 @@ class Leases:
         # Acknowledged is acknowledged, also for what the slices had not reached yet.
         self.settler.settle_all(group)
         del self.groups[name]
+        self.ended_epoch = max(self.ended_epoch, group.epoch)
         self._client_limits.change(group.made_by, 0, -group.state_bytes)
         if group in group.queue.holders:
             group.queue.holders.remove(group)

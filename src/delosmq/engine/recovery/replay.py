@@ -82,6 +82,8 @@ class EngineState(StateSource):
         makers = {xid.hex(): o.made_by for xid, o in self._branches.heuristics.items() if o.made_by}
         if makers:
             value["heuristics_made_by"] = makers
+        if self._leases.ended_epoch:
+            value["ended_epoch"] = self._leases.ended_epoch
         staged = [one for one in self._staging.parts.values() if one.state == PREPARED]
         if staged:
             value["staged"] = [prepared_as_json(one) for one in staged]
@@ -174,6 +176,7 @@ class EngineReplay(Replay):
                 json_int(through),
                 json_int(copied),
             )
+        self._leases.replay_ended(json_int(value.get("ended_epoch", 0)))
         for item in json_list(value["groups"]):
             self._leases.replay_group(json_object(item))
         for item in json_list(value.get("prepared", [])):

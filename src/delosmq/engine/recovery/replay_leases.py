@@ -67,6 +67,10 @@ class LeaseReplay:
             group.leases[json_int(number)] = str(runs)
         self._groups[str(value["group"])] = group
 
+    def replay_ended(self, epoch: int) -> None:
+        """Groups that ended had at most this epoch."""
+        self._leases.ended_epoch = max(self._leases.ended_epoch, epoch)
+
     def replay_change(self, value: Json) -> None:
         """A record about a group."""
         name = str(value["group"])
@@ -83,6 +87,8 @@ class LeaseReplay:
         elif op == "ack":
             self._groups[name].acked = json_int(value["lease"])
         elif op == "release":
+            if known is not None:
+                self.replay_ended(known.epoch)
             self._groups.pop(name, None)
 
     def queues_held(self) -> set[int]:
