@@ -9,6 +9,7 @@ import delosmq
 from delosmq.cli.spark.app import spark_app
 from delosmq.model.settings import BrokerSettings, QueueSettings
 from delosmq.spark.archive import ArchiveReport, ArchiveRun
+from delosmq.spark.pipeline import closing_table
 from tests.spark.fake_broker import FakeBroker
 
 
@@ -93,3 +94,26 @@ def test_a_queue_that_has_no_leases_is_refused_before_spark(
         ended = CliRunner().invoke(spark_app, ("archive", "--queue", "q", "--to", str(tmp_path / "a"), *login))
     assert (ended.exit_code, ended.output.count("\n")) == (1, 1), ended.output
     assert code in ended.output or "queue 'q' is no" in ended.output
+
+
+def test_a_dry_run_checks_all_says_what_waits_and_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("delosmq.spark.pipeline.open_session", lambda name, master: pytest.fail("Spark was started"))
+    with delosmq.Broker() as broker:
+        with delosmq.connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+            for _ in range(3):
+                connection.send("orders", "tea")
+        login = ("--servers", broker.http_url, "--user", broker.user, "--password", broker.password)
+        given = ("archive", "--topic", "prices", "--queue", "orders", "--to", str(tmp_path / "a"), *login, "--dry-run")
+        ended = CliRunner().invoke(spark_app, given)
+        refused = CliRunner().invoke(spark_app, (*given, "--queue", "nope"))
+    assert (ended.exit_code, ended.output) == (
+        0,
+        f"would archive             queue:orders, topic:prices to {tmp_path / 'a'} (parquet)\n"
+        "messages in queue:orders  3\n",
+    )
+    assert (refused.exit_code, refused.output[:9]) == (1, "DMQ8024: ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_the_closing_table_have_commas() -> None:
+    assert closing_table({"messages": 1234567, "to": "a"}) == ["messages  1,234,567", "to        a"]
