@@ -14,6 +14,8 @@ from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock
 from delosmq.storage.activation import Activation, Attempt, LeaseClock, PairState, Role, Verified
 from delosmq.storage.memory import MemoryStore
+from delosmq.storage.postgres.activation import PostgresActivation
+from delosmq.storage.shared_directory import DirectoryActivation
 
 
 class HandClock(Clock):
@@ -115,3 +117,8 @@ async def test_what_is_not_known_is_asked_again(caplog: pytest.LogCaptureFixture
         in caplog.text
     )
     await seen.watch.stop()
+
+
+def test_what_a_doubt_means_is_said_of_tables_and_of_a_directory_apart() -> None:
+    assert "nothing leaves it" in DirectoryActivation.in_doubt
+    assert "goes by the lease in its tables" in PostgresActivation.in_doubt
