@@ -520,7 +520,7 @@ CANARIES: dict[str, Canary] = {
         front=ExpiresWhatIsInDelivery, about=("jobs",), often=("send", "time", "acknowledge"), within=120
     ),
     "held dead letters dropped": Canary(
-        front=DropsWhatIsHeld, often=("send", "subscribe", "return", "delete sink"), within=80
+        front=DropsWhatIsHeld, about=("jobs",), often=("send", "subscribe", "return", "delete sink"), within=80
     ),
     "purge forgets scheduled": Canary(front=PurgeForgetsScheduled, often=("send", "purge")),
     "group owner not released": Canary(front=KeepsGroupOwners, about=("teams",), often=("send", "subscribe", "leave")),
@@ -540,7 +540,7 @@ CANARIES: dict[str, Canary] = {
     "transactions wait for each other": Canary(
         front=LetsTransactionsWaitForEachOther, often=("transacted sends that wait",), within=20
     ),
-    "credit leak": Canary(credits=LeakyCredit, within=30),
+    "credit leak": Canary(credits=LeakyCredit, about=("jobs",), often=("send", "subscribe", "return"), within=30),
     "batch split": Canary(kind=SplitsBatches, within=50),
     "delivery count lost": Canary(kind=ForgetsCounts),
     "rollback of a branch not recorded": Canary(kind=ForgetsRollbacks, often=(*TRANSACTED, "prepare", "decide")),
