@@ -83,8 +83,8 @@ def test_the_commands_of_the_page_make_a_pair_that_takes_over_and_back_and_a_rou
     assert OVER in told, (tmp_path / "log").read_text()
     ready = re.findall(r'"status":"UP".*?"role":"(\w+)"', told)
     assert ready == ["primary", "backup", "primary"]
-    primary, backup = (f"outcome        redirect 127.0.0.1:{here[one]}" for one in ("61616", "61617"))
-    outcomes = re.findall(r"^outcome .*", told, re.MULTILINE)
+    primary, backup = (f"redirect 127.0.0.1:{here[one]}" for one in ("61616", "61617"))
+    outcomes = re.findall(r"^outcome +(.*)", told, re.MULTILINE)
     assert outcomes == [primary, backup, primary, backup, backup], told
     stat = told[: told.index(OVER)].rpartition("ROUTER")[2]
     assert re.search(rf"127\.0\.0\.1 +{here['61617']} +yes", stat), stat
