@@ -137,7 +137,7 @@ MEANINGS = {
     ),
     "PIPE-2": (
         "`delosmq spark archive` writes queues and topics to Parquet or Delta Lake, each message once for any reader; "
-        "`delosmq spark compact` puts small files together."
+        "`delosmq spark compact` puts small files together; `triage` groups dead letters."
     ),
     "PIPE-3": "The same code on `local[*]` and on executors of their own; several readers; batches of bounded size.",
     "BROKER-1": (

@@ -69,9 +69,17 @@ def of_pipeline(command: Callable[..., None]) -> Callable[..., None]:
 
     What goes wrong is told in one sentence; the exit code is 2 for an option's value, otherwise 1.
     """
+    return _with_shared(command, _SHARED)
 
+
+def of_pipeline_without_spark(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a pipeline that starts no Spark."""
+    return _with_shared(command, {name: option for name, option in _SHARED.items() if name != "master"})
+
+
+def _with_shared(command: Callable[..., None], shared: dict[str, tuple[object, object]]) -> Callable[..., None]:
     @wraps(command)
-    def with_call(master: str, dry_run: bool, **given: Any) -> None:
+    def with_call(dry_run: bool, master: str = "", **given: Any) -> None:
         console = plain_console()
         login = connection(**{name: given.pop(name) for name in _LOGIN})
         try:
@@ -83,7 +91,7 @@ def of_pipeline(command: Callable[..., None]) -> Callable[..., None]:
     own = [one for one in signature(command).parameters.values() if one.name != "call"]
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in _SHARED.items()
+        for name, (kind, default) in shared.items()
     ]
     with_call.__signature__ = signature(command).replace(parameters=[*own, *options])  # type: ignore[attr-defined]
     with_call.__annotations__ = {one.name: one.annotation for one in (*own, *options)}
