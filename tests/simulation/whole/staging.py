@@ -262,6 +262,9 @@ def publish(life: Life, rng: Random) -> str:
         raise
     if refusal is not None:
         knowledge.commits.remove(outcome)
+        if refusal.condition == NO_ROOM_NOW and life.broker.storage_low:
+            driver.asked, driver.attempt_asked = asked, attempt_asked
+            return f"{driver.name} finds no room to publish batch {driver.batch}"
         assert refusal.condition == PART_LOST, refusal
         assert drivers.clock_set or driver.overtaken, f"a batch is refused without a reason: {refusal}"
         _forget_attempt(life, driver)
