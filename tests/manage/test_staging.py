@@ -345,3 +345,14 @@ async def test_another_attempt_takes_the_place_of_a_dead_one(api: Api):
     refused = await api.post(f"{STAGING}/app/2/publish", {"parts": [], "attempt": "two"})
     assert problem(refused) == (409, "DMQ2667", "FENCED")
     await eventually(lambda: texts(api) == "1 2")
+
+
+async def test_a_row_may_go_to_one_queue_of_its_address(api: Api):
+    for queue in ("one", "other"):
+        await api.post("/api/v1/queues", {"name": queue, "address": "news", "routing_type": "MULTICAST"})
+    succeeded(await stage(api, "p", pyarrow.table({"body": ["a", "b"], "destination": ["news::one", "news"]})))
+    succeeded(await publish(api, "p"))
+    assert (texts(api, "one"), texts(api, "other")) == ("a b", "b")
+    for wrong in ("news::", "::one", "news::nope::x"):
+        refused = await stage(api, "q", pyarrow.table({"body": ["a"], "destination": [wrong]}), batch=1)
+        assert refused.status_code >= 400

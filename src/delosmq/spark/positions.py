@@ -46,11 +46,16 @@ def parse_position(name: str, text: str) -> ReadPosition:
         if kind in (SEQUENCE, TIME) and type(number) is int and 0 <= number <= _LARGEST:
             return ReadPosition(kind, number)
         if kind == "time" and isinstance(number, str):
-            return ReadPosition(TIME, _milliseconds(name, number))
+            return ReadPosition(TIME, parse_time(name, number))
     raise OptionError("DMQ8007", f"{name} is {text!r} but should be {FORMS}")
 
 
-def _milliseconds(name: str, text: str) -> int:
+def parse_time(name: str, text: str) -> int:
+    """Milliseconds since 1970 of a date and time with a zone; ``name``: where it was given.
+
+    Raises:
+        OptionError: it is none.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

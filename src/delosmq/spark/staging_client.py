@@ -70,6 +70,7 @@ class StagingClient:
 
     Attributes:
         last_published: the last batch of the application, as `publish` learned it.
+        left_out: rows that were not staged, as their address drops what it has no room for, or knew them.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class StagingClient:
     ) -> None:
         self.transport = transport or Transport(connection)
         self.last_published = 0
+        self.left_out = 0
         self._attempt = attempt
         self._pause_s = pause_s
         fields = {
@@ -136,7 +138,8 @@ class StagingClient:
         busy = 0
         while True:
             try:
-                self.transport.call("POST", path, rows, content_type=ARROW_TYPE)
+                answer = self.transport.call("POST", path, rows, content_type=ARROW_TYPE)
+                self.left_out += int(answer.get("dropped", 0)) + int(answer.get("duplicates", 0))
                 return
             except errors.NoRoomError as full:
                 logger.warning(f"DMQ8170: a task of '{application}' waits: {full.message}")

@@ -5,6 +5,7 @@ import typer
 from delosmq.cli.spark.archive import archive
 from delosmq.cli.spark.compact import compact
 from delosmq.cli.spark.doctor import doctor
+from delosmq.cli.spark.redrive import redrive
 from delosmq.cli.spark.triage import triage
 
 spark_app = typer.Typer(no_args_is_help=True, help="Read queues with Spark: check the machine, archive to Parquet.")
@@ -12,3 +13,4 @@ spark_app.command()(doctor)
 spark_app.command()(archive)
 spark_app.command()(compact)
 spark_app.command()(triage)
+spark_app.command()(redrive)

@@ -147,7 +147,7 @@ class Staging(Timer):
         self._bindings.client_limits.change(part.made_by, 0, part.state_bytes)
         self._arm()
 
-    def add(self, transaction: Transaction, message: Message, routing: int) -> int:
+    def add(self, transaction: Transaction, message: Message, routing: int, queue_name: str = "") -> int:
         """Sends one message of a part. ROUTED; DUPLICATE or DROPPED: it is left out; BLOCKED: it has to wait.
 
         Raises:
@@ -164,7 +164,7 @@ class Staging(Timer):
             if self._duplicates.seen(message) or (own is not None and message.duplicate_id in own):
                 return DUPLICATE
         try:
-            outcome = self._transactions.send(transaction, message, "", routing)
+            outcome = self._transactions.send(transaction, message, queue_name, routing)
         except EndlessWaitError as error:
             return self._wait(part, transaction, message.address, error)
         except DiskFullError as full:

@@ -15,7 +15,7 @@ from delosmq.model.message import (
     HubMessage,
     Message,
 )
-from delosmq.model.names import check_name
+from delosmq.model.names import QUEUE_MARK, check_name
 
 COLUMNS: Final = (
     "body",
@@ -79,7 +79,9 @@ class Rows:
         Raises:
             MisuseError: it is no message.
         """
-        address = self._text("destination", at) or defaults.address
+        address, mark, queue_name = (self._text("destination", at) or defaults.address).partition(QUEUE_MARK)
+        if mark:
+            check_name("queue", queue_name)
         if not address:
             raise self._refusal(
                 at, "has no destination; set the option topic or queue, or fill the column 'destination'"
@@ -106,6 +108,10 @@ class Rows:
             group_id=hub.group_id or "",
             duplicate_id=self._duplicate_id(at),
         )
+
+    def queue_name(self, at: int, defaults: RowDefaults) -> str:
+        """The one queue that gets the row, of a destination ``address::queue``; "" for all of its address."""
+        return (self._text("destination", at) or defaults.address).partition(QUEUE_MARK)[2]
 
     def _hub(self, at: int) -> HubMessage:
         value = self._value("body", at)

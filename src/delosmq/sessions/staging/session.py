@@ -7,6 +7,7 @@ from delosmq.engine.api import BLOCKED, DROPPED, DUPLICATE, EngineBroker, JobWai
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANY_ROUTING, Message
+from delosmq.model.names import QUEUE_MARK
 from delosmq.security.access import MANAGE, SEND, AccessControl, Login
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.staging.rows import RowDefaults, Rows
@@ -69,8 +70,9 @@ class StagedPartCall:
         self._transaction = transaction
         self._defaults = defaults
         self._routing = routing
-        self._allowed: set[str] = set()
+        self._allowed: set[tuple[str, str]] = set()
         self._blocked: Message | None = None
+        self._blocked_queue: str = ""
         self.rows: int = 0
         self.duplicates: int = 0
         self.dropped: int = 0
@@ -87,13 +89,16 @@ class StagedPartCall:
         self.waits_for = ""
         while at < stop:
             message = self._blocked
+            queue_name = self._blocked_queue
             if message is None:
                 message = rows.message(at, self._defaults, self._conversions, self._permissions.user, now_ms)
-                self._check(message.address)
+                queue_name = rows.queue_name(at, self._defaults)
+                self._check(message.address, queue_name)
             self._blocked = None
-            outcome = broker.staging.add(self._transaction, message, self._routing)
+            outcome = broker.staging.add(self._transaction, message, self._routing, queue_name)
             if outcome == BLOCKED:
                 self._blocked = message
+                self._blocked_queue = queue_name
                 self.waits_for = message.address
                 return at
             at += 1
@@ -105,12 +110,12 @@ class StagedPartCall:
                 self.rows += 1
         return at
 
-    def _check(self, address: str) -> None:
-        if address in self._allowed:
+    def _check(self, address: str, queue_name: str) -> None:
+        if (address, queue_name) in self._allowed:
             return
         self._permissions.require(address, SEND)
-        self._permissions.require_creation(address, "", self._routing, for_subscription=False)
-        self._allowed.add(address)
+        self._permissions.require_creation(address, queue_name, self._routing, for_subscription=False)
+        self._allowed.add((address, queue_name))
 
     def staged_there(self) -> str:
         """What is staged for the address that has no room, for a sentence."""
@@ -182,7 +187,7 @@ class StagingSession:
         """
         permissions = Permissions(self._login, self._access, self._broker)
         if defaults.address:
-            permissions.require(defaults.address, SEND)
+            permissions.require(defaults.address.partition(QUEUE_MARK)[0], SEND)
         transaction = self._broker.staging.begin(
             application, batch, part, self._login.user, attempt=attempt, task=task, run=run
         )

@@ -59,7 +59,8 @@ class TriageRun:
             raise OptionError("DMQ8230", "name at least one queue of dead letters, such as DLQ")
         if self.to and Path(self.to).suffix not in FORMATS:
             raise OptionError("DMQ8231", f"{self.to!r} says no format: end it with {' or '.join(FORMATS)}")
-        options = parse_options({**self.connection, "subscribe": f"queue:{self.queues[0]}", "selector": self.selector})
+        # The queues are browsed by their names, which need no splitting at commas.
+        options = parse_options({**self.connection, "subscribe": "any", "selector": self.selector})
         check_batch(options)
         return options
 
