@@ -93,3 +93,7 @@ class PipelineError(BrokerError):
 
 class ArchiveError(BrokerError):
     """The archive directory can't be used as asked; nothing in it has changed."""
+
+
+class AuditError(BrokerError):
+    """The audit's directory can't be used as asked, or the audit was stopped; tables of it may be written already."""

@@ -77,11 +77,16 @@ def of_pipeline_without_spark(command: Callable[..., None]) -> Callable[..., Non
     return _with_shared(command, {name: option for name, option in _SHARED.items() if name != "master"})
 
 
+def of_pipeline_without_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a pipeline that asks no broker: there is no login among its options."""
+    return _with_shared(command, {name: option for name, option in _SHARED.items() if name not in _LOGIN})
+
+
 def _with_shared(command: Callable[..., None], shared: dict[str, tuple[object, object]]) -> Callable[..., None]:
     @wraps(command)
     def with_call(dry_run: bool, master: str = "", **given: Any) -> None:
         console = plain_console()
-        login = connection(**{name: given.pop(name) for name in _LOGIN})
+        login = connection(**{name: given.pop(name) for name in _LOGIN}) if "servers" in given else {}
         try:
             command(call=PipelineCall(login, master, dry_run, console), **given)
         except BrokerError as failure:
