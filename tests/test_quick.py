@@ -52,4 +52,4 @@ def test_steps_that_exclude_each_other_in_nothing_run_side_by_side(monkeypatch: 
     monkeypatch.setattr(check, "run_side_by_side", lambda names: ran.append(names) or dict.fromkeys(names, 0.0))
     assert list(check.run_all(["format", "rules", "quick"])) == ["format", "rules", "quick"]
     check.run_all(check.WHOLE)
-    assert ran == ["format", ("rules", "quick"), "format", "lint", "rules", "types", ("compiled", "test")]
+    assert ran == ["format", ("rules", "quick"), "format", "lint", "rules", "types", ("compiled", "test"), "cluster"]

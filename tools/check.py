@@ -1,6 +1,7 @@
 """The whole gate, as `make check` and continuous integration run it: quick steps first, stop at the first failure.
 
-The last two steps, which take nearly all of the time, run side by side: the tests of one keep one core busy.
+Two steps that take nearly all of the time run side by side: the tests of one keep one core busy. The last step, which
+starts a cluster of Spark, has the machine for itself.
 
 Runs in .venv. Names of steps as arguments run only these, in this order: ``python -m tools.check lint types``.
 `make quick` is ``python -m tools.check format lint rules quick``: the part of the gate that answers within a minute.
@@ -64,6 +65,7 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
             [PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "--durations=10"],
         ],
     ),
+    "cluster": ("Spark's pipelines on a cluster of processes, with kills", [[PYTHON, "-m", "tests.spark.cluster"]]),
 }
 
 SETTINGS = {

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,48 +49,44 @@ def start_child_session(name: str, settings: Mapping[str, Any]) -> Any:
     )
 
 
-class DriverProcess:
-    """A run of a program of tests/spark and of all processes below it.
+class ProcessTree:
+    """A command and all processes below it. What it prints goes to the file `output` in `directory`.
 
     Args:
-        program: its file's name.
-        directory: what it prints goes to the file `output` there, what Spark needs for itself to `scratch`.
-        settings: what the program gets, with `master` and `scratch` added.
+        cwd: where it runs; its environment is ours.
     """
 
-    def __init__(self, program: str, directory: Path, master: str, settings: Mapping[str, Any]) -> None:
-        scratch = directory / "scratch"
-        scratch.mkdir(exist_ok=True)
-        given = {**settings, "master": master, "scratch": str(scratch)}
-        # Absolute, because the child runs elsewhere.
+    def __init__(self, command: Sequence[str], directory: Path, cwd: Path) -> None:
+        # Absolute, because the command runs elsewhere.
         paths = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
         self._output = open(directory / "output", "ab")  # noqa: SIM115 - closed in finish
         self._process = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "spark" / program), json.dumps(given)],
-            cwd=scratch,
+            command,
+            cwd=cwd,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([*paths, str(ROOT)])},
+            stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
         )
         self._seen: set[psutil.Process] = set()
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def kill(self, kind: str) -> bool:
         """Kill one process of that kind; false when there is none (yet, or any more)."""
         self._look()
-        wanted = KINDS[kind]
-        for process in list(self._seen) if wanted else [psutil.Process(self._process.pid)]:
-            try:
-                if not wanted or any(wanted in argument for argument in process.cmdline()):
-                    process.kill()
-                    return True
-            except psutil.NoSuchProcess:
-                continue
-        return False
+        if not KINDS[kind]:
+            self._process.kill()
+            return True
+        return kill_one(self._seen, KINDS[kind])
 
     def kill_all(self) -> None:
         """As if the driver's machine lost its power."""
         self._look()
-        _kill([psutil.Process(self._process.pid), *self._seen])
+        self._process.kill()
+        _kill(list(self._seen))
 
     def finish(self) -> int:
         """Wait for the driver, then end what it left behind; returns its exit code."""
@@ -110,6 +106,23 @@ class DriverProcess:
             return
 
 
+class DriverProcess(ProcessTree):
+    """A run of a program of tests/spark and of all processes below it.
+
+    Args:
+        program: its file's name.
+        directory: what Spark needs for itself goes to `scratch` there.
+        settings: what the program gets, with `master` and `scratch` added.
+    """
+
+    def __init__(self, program: str, directory: Path, master: str, settings: Mapping[str, Any]) -> None:
+        scratch = directory / "scratch"
+        scratch.mkdir(exist_ok=True)
+        given = {**settings, "master": master, "scratch": str(scratch)}
+        command = [sys.executable, str(ROOT / "tests" / "spark" / program), json.dumps(given)]
+        super().__init__(command, directory, scratch)
+
+
 class KillableBroker(StompBroker):
     """A broker in a process of its own, on a journal that stays: `process` kills, pauses and starts it again."""
 
@@ -120,6 +133,18 @@ class KillableBroker(StompBroker):
 
     def stop(self) -> None:
         self.process.end()
+
+
+def kill_one(processes: Iterable[psutil.Process], wanted: str) -> bool:
+    """Kill the first with `wanted` in its command line; false when there is none."""
+    for process in processes:
+        try:
+            if any(wanted in argument for argument in process.cmdline()):
+                process.kill()
+                return True
+        except psutil.NoSuchProcess:
+            continue
+    return False
 
 
 def _kill(processes: list[psutil.Process]) -> None:

@@ -1,6 +1,7 @@
-"""Kills of everything that takes part in an archive; afterwards each message is there once.
+"""Kills of all that takes part in an archive, and in a query to a queue and an archive; each message is there once.
 
-DELOSMQ_SPARK_KILLS is the number of kills per kind; the long form is 5. Without it two kinds are killed once each.
+DELOSMQ_SPARK_KILLS is the number of kills per kind; without it three kinds are killed once each. The long form is
+`python -m tests.spark.cluster --kills 200`, on a cluster of processes.
 """
 
 # PIPE-1
@@ -15,20 +16,22 @@ from pathlib import Path
 import pytest
 
 from delosmq.spark.archive.marker import DELTA, PARQUET
+from tests.spark.both_scene import BROKER, BothScene, tally
 from tests.spark.brokers import BROKERS, BrokerUnderTest
 from tests.spark.interceptor import Interceptor
-from tests.spark.processes import CLUSTER, KINDS, ONE_PROCESS, DriverProcess
+from tests.spark.processes import CLUSTER, KINDS, ONE_PROCESS, DriverProcess, KillableBroker
 from tests.spark.test_archive import read_with_pyarrow
 from tests.spark.test_archive_kinds import read_delta
+from tests.spark.test_sink_faults import bodies_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("DELOSMQ_SPARK_KILLS", "0"))
 ROUND_ROWS = 400
 BATCH_ROWS = 100
-SHORT_FORM = ("source", "driver-jvm")
-MASTERS = {"source": CLUSTER, "executor": CLUSTER}
-"""Elsewhere `ONE_PROCESS`, which starts three times as fast."""
+LONG_FORM = (BROKER, *KINDS)
+SHORT_FORM = (BROKER, "source", "driver-jvm")
+"""The query survives the first."""
 
 
 class Scene:
@@ -36,7 +39,6 @@ class Scene:
 
     def __init__(self, broker: BrokerUnderTest, directory: Path) -> None:
         self.broker, self.to = broker, directory / "archive"
-        self.master = ONE_PROCESS
         self.kind = PARQUET
         self.interceptor = Interceptor(broker.servers)
         self.published: list[bytes] = []
@@ -62,7 +64,7 @@ class Scene:
             "max_rows": BATCH_ROWS,
             "die_at_batch": die_at_batch,
         }
-        driver = DriverProcess("archive_child.py", self.to.parent, self.master, settings)
+        driver = DriverProcess("archive_child.py", self.to.parent, ONE_PROCESS, settings)
         lock = threading.Lock()
         struck = strike is None
 
@@ -105,23 +107,19 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 # PIPE-3
-def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene):
+def test_random_kills_of_every_part_lose_and_double_nothing_in_a_queue_and_an_archive(tmp_path: Path):
     chance = random.Random(20260301)
-    for kind in [kind for kind in KINDS for _ in range(KILLS)] if KILLS else SHORT_FORM:
-        calls = chance.randint(1, 12)
-        seen = 0
-
-        def strike(driver: DriverProcess, when: str, path: str, body: bytes, kind: str = kind, at: int = calls) -> bool:
-            nonlocal seen
-            seen += "/rows" in path or path.endswith("/lease")
-            return seen >= at and driver.kill(kind)
-
-        scene.master = MASTERS.get(kind, ONE_PROCESS)
-        code = scene.run(strike)
-        # A cluster survives an executor; the query goes on.
-        assert (code == 0) == (kind == "executor"), (kind, (scene.to.parent / "output").read_text()[-3000:])
-        scene.publish()
-    scene.check()
+    broker = KillableBroker(tmp_path / "broker")
+    scene = BothScene(broker, tmp_path, CLUSTER if KILLS else ONE_PROCESS)
+    try:
+        for kind in [kind for kind in LONG_FORM for _ in range(KILLS)] if KILLS else SHORT_FORM:
+            scene.kill(kind, chance)
+        scene.drain()
+        assert tally("queue", scene.sent, bodies_in(broker, "out")).is_right
+        assert tally("archive", scene.sent, read_with_pyarrow(scene.to)).is_right
+    finally:
+        scene.stop()
+        broker.stop()
 
 
 def test_kills_at_every_moment_of_one_batch_lose_and_double_nothing(scene: Scene):
