@@ -138,7 +138,7 @@ MEANINGS = {
     "PIPE-2": (
         "`delosmq spark archive` writes queues and topics to Parquet or Delta Lake, each message once for any reader; "
         "`delosmq spark compact` puts small files together; `audit` counts what was lost, doubled and slow; "
-        "`triage` groups dead letters, `redrive` sends them back, each once."
+        "`triage` groups dead letters, `redrive` sends them back, `replay` sends what was archived again, each once."
     ),
     "PIPE-3": "The same code on `local[*]` and on executors of their own; several readers; batches of bounded size.",
     "BROKER-1": (

@@ -7,6 +7,7 @@ from delosmq.cli.spark.audit import audit
 from delosmq.cli.spark.compact import compact
 from delosmq.cli.spark.doctor import doctor
 from delosmq.cli.spark.redrive import redrive
+from delosmq.cli.spark.replay import replay
 from delosmq.cli.spark.triage import triage
 
 spark_app = typer.Typer(no_args_is_help=True, help="Read queues with Spark: check the machine, archive, audit.")
@@ -16,3 +17,4 @@ spark_app.command()(compact)
 spark_app.command()(audit)
 spark_app.command()(triage)
 spark_app.command()(redrive)
+spark_app.command()(replay)
