@@ -157,8 +157,7 @@ class BothScene:
         return self._kills.get(kind) or (lambda: driver.kill(kind))
 
     def _kill_broker(self) -> bool:
-        self._broker.process.kill()
-        self._broker.process.start()
+        self._broker.restart()
         return True
 
     def _on_call(self, when: str, path: str, body: bytes) -> None:

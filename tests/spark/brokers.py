@@ -41,7 +41,7 @@ class StompBroker:
     def __init__(self, servers: str, stomp_port: int, user: str, password: str) -> None:
         self.servers = servers
         self.user, self.password = user, password
-        self._stomp_port = stomp_port
+        self.host, self.stomp_port = "127.0.0.1", stomp_port
 
     def make_queue(self, name: str, address: str | None = None, routing_type: str = "ANYCAST") -> None:
         import httpx
@@ -57,7 +57,7 @@ class StompBroker:
         from stomp.listener import WaitingListener
 
         self.make_queue(name, address)
-        connection = stomp.Connection12([("127.0.0.1", self._stomp_port)])
+        connection = stomp.Connection12([(self.host, self.stomp_port)])
         confirmed = WaitingListener("last")
         connection.set_listener("confirmed", confirmed)
         connection.connect(self.user, self.password, wait=True)

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import stomp
 
@@ -15,8 +15,23 @@ ATTEMPTS: Final = 10
 """max-delivery-attempts, as it is by default."""
 
 
+class StompLogin(Protocol):
+    """Where a broker listens for STOMP, and who asks."""
+
+    user: str
+    password: str
+
+    @property
+    def host(self) -> str:
+        """Its address."""
+
+    @property
+    def stomp_port(self) -> int:
+        """Its port."""
+
+
 @contextmanager
-def stomp_connection(broker: delosmq.Broker) -> Iterator[stomp.Connection12]:
+def stomp_connection(broker: StompLogin) -> Iterator[stomp.Connection12]:
     # Without a length a body is text.
     connection = stomp.Connection12([(broker.host, broker.stomp_port)], auto_content_length=False)
     connection.connect(broker.user, broker.password, wait=True)
@@ -26,7 +41,7 @@ def stomp_connection(broker: delosmq.Broker) -> Iterator[stomp.Connection12]:
         connection.disconnect()
 
 
-def send(broker: delosmq.Broker, destination: str, bodies: Sequence[str], **headers: str) -> None:
+def send(broker: StompLogin, destination: str, bodies: Sequence[str], **headers: str) -> None:
     """Durable messages; returns when the last is confirmed."""
     with stomp_connection(broker) as connection:
         confirmed = stomp.listener.WaitingListener("last")
@@ -52,17 +67,17 @@ class _Collector(stomp.ConnectionListener):
             self.complete.set()
 
 
-def fail(broker: delosmq.Broker, destination: str, count: int, **headers: str) -> None:
+def fail(broker: StompLogin, destination: str, count: int, **headers: str) -> None:
     """A consumer that refuses `count` messages as often as it gets them, until they are dead letters."""
     _take(broker, destination, count * ATTEMPTS, "nack", headers)
 
 
-def consume(broker: delosmq.Broker, destination: str, count: int) -> list[Any]:
+def consume(broker: StompLogin, destination: str, count: int) -> list[Any]:
     """The frames that a consumer acknowledges."""
     return _take(broker, destination, count, "ack", {})
 
 
-def _take(broker: delosmq.Broker, destination: str, count: int, verb: str, headers: Mapping[str, str]) -> list[Any]:
+def _take(broker: StompLogin, destination: str, count: int, verb: str, headers: Mapping[str, str]) -> list[Any]:
     with stomp_connection(broker) as connection:
         collector = _Collector(count, lambda frame: getattr(connection, verb)(frame.headers["ack"]))
         connection.set_listener("collector", collector)

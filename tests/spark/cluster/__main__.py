@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +21,7 @@ from rich.table import Table
 
 from delosmq.model.errors import BrokerError
 from tests.spark.both_scene import Tally
-from tests.spark.cluster.legs import SHORT_FORM, Stage, archive_leg, both_leg, drawn_kinds
+from tests.spark.cluster.legs import SHORT_FORM, Stage, archive_leg, both_leg, drawn_kinds, redrive_leg
 
 SEED = 20261124
 
@@ -44,7 +45,9 @@ def main(given: Sequence[str] | None = None) -> int:
         say(f"a cluster of two workers is at {stage.cluster.url}, a broker at {stage.broker.servers}")
         tallies = archive_leg(stage)
         say("the archive lost a worker and is done")
-        tallies += both_leg(stage, kinds, chance)
+        tallies += redrive_leg(stage)
+        say("dead letters were sent back by a command that was killed, from a broker that was killed")
+        tallies += both_leg(stage, kinds, chance, began + 60 * wanted.minutes)
     except (AssertionError, BrokerError, OSError, RuntimeError) as failure:
         console.print(f"[red]failed:[/red] {failure}\nwhat was written stays in {directory}")
         return 1
@@ -75,6 +78,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--kills", type=int, default=0, help="of the query, at random; without it one each of executor, driver, broker"
     )
+    parser.add_argument("--minutes", type=float, default=inf, help="no kill after so long")
     parser.add_argument("--seed", type=int, default=SEED, help="of what is killed and when")
     return parser.parse_args(given)
 

@@ -3,14 +3,17 @@
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from typing import Final
 
 from delosmq.spark.dead_letters.letters import browse_queue
 from delosmq.spark.lease_client import LeaseClient
 from delosmq.spark.options import parse_options
-from tests.spark.both_scene import BROKER, BothScene, Tally, tally
+from tests.spark import letters
+from tests.spark.both_scene import BROKER, OUTPUT_CHARACTERS, BothScene, Tally, tally
 from tests.spark.cluster.standalone import StandaloneCluster
 from tests.spark.interceptor import Interceptor
 from tests.spark.processes import KillableBroker, ProcessTree
@@ -23,6 +26,7 @@ SHORT_FORM: Final = (EXECUTOR, "driver-jvm", BROKER)
 """The first leg kills a worker."""
 ARCHIVED_ROWS: Final = 1_000
 ARCHIVE_BATCH: Final = 250
+LETTERS: Final = 80
 
 Say = Callable[[str], None]
 
@@ -80,27 +84,71 @@ def archive_leg(stage: Stage) -> list[Tally]:
     run = ProcessTree(stage.command(interceptor.servers, "archive", *options), folder, folder)
     code = run.finish()
     interceptor.stop()
-    output = (folder / "output").read_text(errors="replace")[-3000:]
-    assert killed.is_set(), f"the archive fetched no rows: {output}"
-    assert code == 0, f"the archive ended with {code}: {output}"
+    assert killed.is_set(), f"the archive fetched no rows: {_end(folder)}"
+    assert code == 0, f"the archive ended with {code}: {_end(folder)}"
     return [tally("archive, which lost a worker", bodies, read_with_pyarrow(to))]
 
 
-def both_leg(stage: Stage, kinds: Sequence[str], chance: random.Random) -> list[Tally]:
-    """A query to a queue and an archive goes on, or is started anew, while one thing after the other is killed."""
+def both_leg(stage: Stage, kinds: Sequence[str], chance: random.Random, until: float = inf) -> list[Tally]:
+    """A query to a queue and an archive goes on, or is started anew, while one thing after the other is killed.
+
+    Args:
+        until: after this time of the monotonic clock nothing more is killed.
+    """
+    killed = 0
     elsewhere = {EXECUTOR: stage.cluster.kill_executor, WORKER: lambda: _kill_worker(stage)}
     scene = BothScene(stage.broker, stage.folder("both"), stage.cluster.url, elsewhere)
     try:
-        for number, kind in enumerate(kinds, 1):
+        for kind in kinds:
+            if time.monotonic() > until:
+                break
             scene.kill(kind, chance)
-            stage.say(f"killed {number} of {len(kinds)}: {kind}; {len(scene.sent)} messages sent so far")
+            killed += 1
+            stage.say(f"killed {killed} of {len(kinds)}: {kind}; {len(scene.sent)} messages sent so far")
         scene.drain()
         return [
-            tally(f"queue that a query wrote, {len(kinds)} kills", scene.sent, stage.bodies("out")),
+            tally(f"queue that a query wrote, {killed} kills", scene.sent, stage.bodies("out")),
             tally("archive of the same query", scene.sent, read_with_pyarrow(scene.to)),
         ]
     finally:
         scene.stop()
+
+
+def redrive_leg(stage: Stage) -> list[Tally]:
+    """`delosmq spark redrive` is killed amid its batches, and the broker amid those of the run that goes on."""
+    folder = stage.folder("redriving")
+    bodies = [b"%d" % number for number in range(LETTERS)]
+    stage.broker.publish("failing", bodies)
+    letters.fail(stage.broker, "failing", LETTERS)
+    assert stage.bodies("failing") == [], "what failed as often as it may is still in its queue"
+    interceptor = Interceptor(stage.broker.servers)
+    options = ["--record", str(folder / "record"), "--max-rows", str(LETTERS // 4)]
+    command = stage.command(interceptor.servers, "redrive", *options)
+
+    def run(kill: Callable[[ProcessTree], None], when_wanted: str) -> int:
+        tree = ProcessTree(command, folder, folder)
+        calls = 0
+
+        def hook(when: str, path: str, body: bytes) -> None:
+            nonlocal calls
+            calls += when == when_wanted and path.endswith("/publish")
+            if calls == 2:
+                calls += 1
+                kill(tree)
+                # Lost with what was killed.
+                raise ConnectionAbortedError
+
+        interceptor.hook = hook
+        code = tree.finish()
+        assert calls > 1, f"redrive published less than two batches: {_end(folder)}"
+        return code
+
+    # After: the broker has published, and nobody has heard of it.
+    assert run(lambda tree: tree.kill_all(), "after") != 0
+    code = run(lambda tree: stage.broker.restart(), "before")
+    interceptor.stop()
+    assert code == 0, f"redrive ended with {code}: {_end(folder)}"
+    return [tally("redriven, driver and broker killed", bodies, stage.bodies("failing"))]
 
 
 def drawn_kinds(count: int, chance: random.Random) -> list[str]:
@@ -108,6 +156,11 @@ def drawn_kinds(count: int, chance: random.Random) -> list[str]:
     kinds = [ALL_KINDS[number % len(ALL_KINDS)] for number in range(count)]
     chance.shuffle(kinds)
     return kinds
+
+
+def _end(folder: Path) -> str:
+    """Of what a command has printed."""
+    return (folder / "output").read_text(errors="replace")[-OUTPUT_CHARACTERS:]
 
 
 def _kill_worker(stage: Stage) -> bool:
