@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING
 
 from delosmq.spark.machine.home import use_quick_home
@@ -26,20 +26,33 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
+def choose_python(environment: MutableMapping[str, str], master: str) -> None:
+    """Say in `environment` which interpreter Spark's Python processes run: this one, unless a cluster has its own.
+
+    Spark runs data sources with the driver's, also on executors (``PythonUtils.defaultPythonExec`` of Spark 4.3): both
+    are the same, unless both are set.
+    """
+    if master.startswith("local"):
+        environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    else:
+        python = environment.setdefault("PYSPARK_PYTHON", sys.executable)
+        environment.setdefault("PYSPARK_DRIVER_PYTHON", python)
+
+
 def start_session(
     name: str, *, master: str = LOCAL, settings: Mapping[str, str] | None = None, log_level: str = "ERROR"
 ) -> "SparkSession":
     """A session named `name` on `master`, with `settings` on top of ours.
 
-    Finds Java first, and makes Spark's Python processes run the interpreter of this one (queries hang without). A local
-    master gets a SPARK_HOME from which these processes start sooner, unless one is set; see `machine.home`.
+    Finds Java first, and makes Spark's Python processes run the interpreter of this one (queries hang without), or on a
+    cluster the one that PYSPARK_PYTHON names. A local master gets a SPARK_HOME from which these processes start sooner,
+    unless one is set; see `machine.home`.
 
     Raises:
         JavaMissingError: there is no Java that Spark can run on.
     """
     ensure_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    choose_python(os.environ, master)
     if master.startswith("local"):
         # Otherwise Spark looks up the host's name, which on many machines leads to an address that is not reachable.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
