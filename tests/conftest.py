@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -92,3 +93,21 @@ def own_postgres(postgres: PostgresServer) -> Iterator[PostgresServer]:
         postgres.start()
     with postgres.admin() as connection:
         connection.execute(f"ALTER ROLE {USER} RESET ALL")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Spark session for the whole run."""
+    from delosmq.spark.session import start_session
+
+    scratch = tmp_path_factory.mktemp("spark")
+    session = start_session(
+        "delosmq tests",
+        settings={
+            "spark.local.dir": str(scratch / "local"),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.driver.memory": "768m",
+        },
+    )
+    yield session
+    session.stop()

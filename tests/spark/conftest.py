@@ -1,4 +1,4 @@
-"""One Spark session for the whole run, a fresh broker for each test."""
+"""A fresh broker for each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,23 +40,6 @@ def client_of() -> Iterator[Any]:
     yield make
     for client in clients:
         client.close()
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from delosmq.spark.session import start_session
-
-    scratch = tmp_path_factory.mktemp("spark")
-    session = start_session(
-        "delosmq tests",
-        settings={
-            "spark.local.dir": str(scratch / "local"),
-            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.driver.memory": "768m",
-        },
-    )
-    yield session
-    session.stop()
 
 
 @pytest.fixture
