@@ -97,7 +97,7 @@ def test_two_targets_with_one_node_id_are_pointed_out(caplog: pytest.LogCaptureF
     assert [record.getMessage()[:8] for record in caplog.records] == ["DMQ5515:", "DMQ5515:", "DMQ5519:"]
 
 
-@pytest.mark.parametrize("host", ["a..b", "a" * 300, "\ud800"], ids=["empty label", "long", "no text"])
+@pytest.mark.parametrize("host", ["a..b", "a" * 300])
 def test_a_host_that_can_be_none_is_no_target_that_is_ready_and_is_asked_again(
     host: str, caplog: pytest.LogCaptureFixture
 ) -> None:
