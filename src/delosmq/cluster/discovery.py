@@ -190,13 +190,17 @@ def _node_of(announcement: Announcement) -> DiscoveredNode | None:
     node_id = announcement.node_id
     if len(node_id) > _LONGEST_NODE_ID or len(announcement.start_id) > _LONGEST_NODE_ID:
         raise connector_unusable(node_id, f"its ids are longer than {_LONGEST_NODE_ID} characters")
+    if not node_id.isprintable():
+        raise connector_unusable(node_id, "its node id can not be printed")
     if not announcement.connectors:
         return None
     connector = announcement.connectors[-1]
     host = connector.text("host")
     port = _port_of(connector)
-    if not host or len(host) > _LONGEST_NAME or len(connector.name) > _LONGEST_NAME or not host.isprintable():
-        raise connector_unusable(node_id, "its host is missing or too long")
+    if not host or len(host) > _LONGEST_NAME or len(connector.name) > _LONGEST_NAME:
+        raise connector_unusable(node_id, "its host is missing, or its host or name is too long")
+    if not host.isprintable() or not connector.name.isprintable():
+        raise connector_unusable(node_id, "its host or name can not be printed")
     if port == 0:
         raise connector_unusable(node_id, "its port is missing or no port")
     return DiscoveredNode(node_id, connector.name, host, port, connector.text("sslEnabled") == "true")
