@@ -143,7 +143,7 @@ def test_ids_are_short_as_they_are_kept() -> None:
     assert codes(group().receive(datagram(start="n" * 129), SOURCE, at(0))) == ["DMQ6602"]
 
 
-@pytest.mark.parametrize("name", ["b\nDMQ1001: forged", "\x1b[2J", "\ud800"])
+@pytest.mark.parametrize("name", ["b\nDMQ1001: forged", "\x1b[2J"])
 def test_names_that_logs_show_can_be_shown(name: str) -> None:
     named = encode_announcement(Announcement("b", "s", (connector(name, host="127.0.0.1", port="5"),)))
     assert codes(group().receive(named, SOURCE, at(0))) == ["DMQ6602"]
