@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 from typing import Final
 
-from delosmq.client import AckMode, ClientConnection, MessageConsumer, TextMessage
+from delosmq.client import (
+    AckMode,
+    ClientConnection,
+    Destination,
+    InvalidDestinationError,
+    MessageConsumer,
+    TextMessage,
+)
 from interop.client.stage import WAIT_S, ClientScript, Stage
 
 SCRIPT: Final = ClientScript("python-delivery")
@@ -118,8 +126,20 @@ def temporary(stage: Stage) -> None:
     stage.attempt("send to what is deleted", lambda: connection.send(replies, "late"))
     topic = session.create_temporary_topic()
     listening = [session.create_consumer(topic) for _ in range(2)]
-    other.send(topic, "to all")
+    _send_once_known(other, topic, "to all")
     stage.say([stage.texts(consumer, 1) for consumer in listening])
+
+
+def _send_once_known(connection: ClientConnection, destination: Destination, text: str) -> None:
+    """Sends to a temporary destination of another connection, of which the news may still be under way."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return connection.send(destination, text)
+        except InvalidDestinationError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 @SCRIPT.case("request and reply")
