@@ -7,6 +7,7 @@ Environment: INPUT=file.jsonl (default: generated orders), KEEP=1 (leave the bro
 orders-run), STOMP_PORT, HTTP_PORT.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -55,6 +56,7 @@ def main() -> int:
     except (InputError, JobFailed, BrokerFailed) as error:
         return refuse(str(error))
     archive: subprocess.Popen[bytes] | None = None
+    revenue: subprocess.Popen[bytes] | None = None
     try:
         archive = start_archive(broker, out)
         traffic = Traffic(broker.address, orders)
@@ -62,9 +64,10 @@ def main() -> int:
         receipts = traffic.run(lambda so_far: progress(so_far, broker, len(orders)))
         prices = traffic.last_prices()
         finish_archive(archive, broker, out)
-        step("Reporting and auditing with Spark")
+        step("Reporting and auditing with Spark; beside it the second example, revenue per minute")
+        revenue = start_revenue(out)
         result = make_report(out, receipts)
-        show(result, prices, out, time.monotonic() - started)
+        show(result, prices, finish_revenue(revenue, out), out, time.monotonic() - started)
         if os.environ.get("KEEP"):
             keep(broker)
     except (TrafficError, JobFailed) as error:
@@ -72,8 +75,9 @@ def main() -> int:
     except KeyboardInterrupt:
         return refuse("stopped by you; nothing is left running")
     finally:
-        if archive is not None and archive.poll() is None:
-            archive.kill()
+        for child in (archive, revenue):
+            if child is not None and child.poll() is None:
+                child.kill()
         broker.stop()
         (out / "password").unlink(missing_ok=True)
     return 0 if result.audit.passed else 1
@@ -221,7 +225,34 @@ def make_report(out: Path, receipts: Receipts) -> Report:
     return load_report(out / "report" / "report.json")
 
 
-def show(result: Report, prices: list[str], out: Path, took_s: float) -> None:
+def start_revenue(out: Path) -> "subprocess.Popen[bytes]":
+    """The stream processor's example, with a broker of its own, as a user would start it."""
+    command = [sys.executable, "-m", "examples.revenue", "--no-audit", str(out / "revenue")]
+    with (out / "revenue.log").open("wb") as log:
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+
+def finish_revenue(process: "subprocess.Popen[bytes]", out: Path) -> dict[str, int]:
+    """Where its orders are, by what the table calls it."""
+    log = out / "revenue.log"
+    try:
+        code = process.wait(ARCHIVE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        code = -1
+    if code != 0:
+        raise JobFailed(f"DMQ7120: the example of revenue per minute failed; see {log}")
+    value = json.loads((out / "revenue" / "report.json").read_text(encoding="utf-8"))
+    account = value["account"]
+    return {
+        "orders for revenue per minute": account["orders"],
+        f"in {value['minutes']} sums of a minute and city": account["counted"],
+        "too late, in a correction": account["late"],
+        "of minutes that are not over": account["waiting"],
+        "unreadable": account["unreadable"],
+    }
+
+
+def show(result: Report, prices: list[str], revenue: dict[str, int], out: Path, took_s: float) -> None:
     """The one table at the end, where the files are, what to try next."""
     audit = result.audit
     table = Table(title="Orders: what became of each", title_justify="left")
@@ -236,6 +267,9 @@ def show(result: Report, prices: list[str], out: Path, took_s: float) -> None:
     for customer, count, amount in result.top_customers:
         table.add_row(f"{customer}: {amount:,.2f}", str(count))
     table.add_row("last prices in the ring queue", " ".join(prices))
+    table.add_section()
+    for name, count in revenue.items():
+        table.add_row(name, str(count))
     console.print(table)
     console.print(f"Took {took_s:.0f} s. Files:")
     for name, what in (
@@ -243,6 +277,7 @@ def show(result: Report, prices: list[str], out: Path, took_s: float) -> None:
         ("report/per_hour", "orders and amount per hour, CSV"),
         ("report/per_customer", "orders and amount per customer, CSV"),
         ("report/report.json", "the figures above"),
+        ("revenue/report.json", "revenue per minute and city, docs/example-revenue.md"),
         ("receipts", "what the clients saw confirmed"),
     ):
         console.print(f"  {out / name}  [dim]{what}[/dim]")

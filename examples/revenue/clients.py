@@ -33,13 +33,13 @@ def order_lines(count: int, *, seed: int = 5) -> Iterator[str]:
         yield json.dumps(order)
 
 
-def send_orders(broker: Address, lines: Sequence[str]) -> None:
-    """Sends each order as a durable message with the till's number; returns when the broker has them all."""
+def send_orders(broker: Address, lines: Sequence[str], *, first: int = 1) -> None:
+    """Sends each order as a durable message, numbered from `first` on; returns when the broker has them all."""
     confirmed = WaitingListener("last")
     connection = connect(broker, confirmed)
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=first):
         headers = {"persistent": "true", "till": "till-1", "number": str(number)}
-        if number == len(lines):
+        if number == first + len(lines) - 1:
             headers["receipt"] = "last"
         connection.send("/topic/orders", line, content_type="application/json", headers=headers)
     confirmed.wait_on_receipt()

@@ -18,7 +18,7 @@ import pytest
 
 import delosmq
 from delosmq.spark.machine.java import ensure_java
-from examples.revenue.__main__ import CONFIG, ORDERS, Outcome, address_of, archive_all, archived, login_of, run
+from examples.revenue.__main__ import CONFIG, ORDERS, Outcome, address_of, archived, audited, login_of, run
 from examples.revenue.clients import LATE_ORDER, order_lines, send_orders, take_revenue
 from examples.revenue.corrections import Account, correct
 from examples.revenue.stream import publish_minutes, read_shops
@@ -77,9 +77,14 @@ def test_each_order_counts_once_for_its_minute_or_for_a_correction(spark: Any, t
         shops = read_shops(spark)
         publish_minutes(spark, login_of(address), tmp_path / "checkpoint", max_orders=100)
         correct(spark, login_of(address), archived(spark, tmp_path), shops)
-        archive_all(spark, login_of(address), tmp_path)
+        report = audited(spark, address, tmp_path)
         assert correct(spark, login_of(address), archived(spark, tmp_path), shops) == outcome.account
         assert take_revenue(address) == []
+    # The audit saw all: orders, minutes and the correction, none missing and none twice.
+    assert report.messages == outcome.account.orders + outcome.minutes + outcome.corrections
+    assert (report.missing, report.doubles, report.lost) == (0, 0, 0)
+    assert report.records > report.messages
+    assert Path(report.report).read_text("utf-8").startswith("<!")
 
 
 @pytest.mark.slow
