@@ -63,9 +63,10 @@ def main() -> int:
         step(f"Publishing {len(orders)} orders, working on them, failing some on purpose")
         receipts = traffic.run(lambda so_far: progress(so_far, broker, len(orders)))
         prices = traffic.last_prices()
-        finish_archive(archive, broker, out)
-        step("Reporting and auditing with Spark; beside it the second example, revenue per minute")
+        step("Starting the second example beside it, revenue per minute")
         revenue = start_revenue(out)
+        finish_archive(archive, broker, out)
+        step("Reporting and auditing with Spark")
         result = make_report(out, receipts)
         show(result, prices, finish_revenue(revenue, out), out, time.monotonic() - started)
         if os.environ.get("KEEP"):
