@@ -10,8 +10,8 @@ from typing import Final
 from delosmq.client import (
     AckMode,
     ClientConnection,
-    Destination,
     InvalidDestinationError,
+    JmsDestination,
     MessageConsumer,
     TextMessage,
 )
@@ -130,12 +130,13 @@ def temporary(stage: Stage) -> None:
     stage.say([stage.texts(consumer, 1) for consumer in listening])
 
 
-def _send_once_known(connection: ClientConnection, destination: Destination, text: str) -> None:
+def _send_once_known(connection: ClientConnection, destination: JmsDestination, text: str) -> None:
     """Sends to a temporary destination of another connection, of which the news may still be under way."""
     end = time.monotonic() + WAIT_S
     while True:
         try:
-            return connection.send(destination, text)
+            connection.send(destination, text)
+            return
         except InvalidDestinationError:
             if time.monotonic() > end:
                 raise
