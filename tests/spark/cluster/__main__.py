@@ -64,9 +64,9 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _table(tallies: Sequence[Tally]) -> Table:
     table = Table()
-    table.add_column("place", no_wrap=True)
+    table.add_column("place")
     for name in ("sent", "arrived", "lost", "doubled", "never sent"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", min_width=len(name), no_wrap=True)
     for one in tallies:
         counts = (one.sent, one.arrived, one.lost, one.doubled, one.strange)
         table.add_row(one.place, *(f"{count:,}" for count in counts))
