@@ -141,6 +141,10 @@ MEANINGS = {
         "`triage` groups dead letters, `redrive` sends them back, `replay` sends what was archived again, each once."
     ),
     "PIPE-3": "The same code on `local[*]` and on executors of their own; several readers; batches of bounded size.",
+    "PIPE-4": (
+        "A broker without leases, as ActiveMQ Classic and Artemis, is read over OpenWire: at least once, with ids of "
+        "messages to recognise what comes again."
+    ),
     "BROKER-1": (
         "What was confirmed is there after kill -9 and power cuts, what was acknowledged does not come back; "
         "memory is bounded."

@@ -91,6 +91,12 @@ def decode_offset(offset: Mapping[str, Any], places: Sequence[Place], group_id: 
         OptionError: a place is read no more, and may not be lost.
         AnswerError: the checkpoint is of a newer version.
     """
+    if "run" in offset:
+        raise AnswerError(
+            "DMQ8298",
+            "the checkpoint is of a query over OpenWire, and servers names a port for HTTP: name tcp:// again, or give "
+            "this query a checkpoint of its own",
+        )
     if "version" not in offset:
         return {places[0]: Mark(group_id, offset["lease"], offset["incarnation"])}
     if offset["version"] != OFFSET_VERSION:
