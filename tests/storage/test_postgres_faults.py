@@ -4,6 +4,7 @@ late; a connection cut in a commit."""
 # HA-2
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -175,6 +176,45 @@ def test_a_session_that_ends_before_its_commit_sends_it_again(
     held.until(lambda: held.listener.synced == [1])
     held.store.close(10)
     assert bodies(settings, hold) == 1
+
+
+def test_a_commit_that_comes_in_late_while_the_renewal_after_it_is_lost_counts_once(
+    postgres: PostgresServer, hold: Hold
+) -> None:
+    settings = postgres.settings(
+        postgres.schema(), network_timeout_ms=1_000, lock_renew_period_ms=60_000, lock_expiration_ms=600_000
+    )
+    schema = schema_of(settings)
+    armed = threading.Event()
+
+    with postgres.admin() as connection:
+
+        def lose_renewal(piece: ProxiedPiece) -> bytes | None:
+            if piece.to_client or b"renew" not in piece.content or not armed.is_set():
+                return piece.content
+            armed.clear()
+            connection.execute("COMMIT")
+            while connection.execute(f"SELECT last_batch FROM {schema}.node_manager_store").fetchone() != (3,):
+                pass
+            return None
+
+        with TcpProxy(postgres.port, change=lose_renewal) as proxy:
+            options = tuple({**dict(settings.options), "port": str(proxy.port)}.items())
+            held = hold(replace(settings, options=options))
+            for position in (1, 2):  # with the second the statement is prepared, and waits for the lock as a whole
+                held.send(position)
+                held.until(lambda: held.listener.synced[-1:] == [position])  # noqa: B023 -- called before the next turn
+            connection.execute("BEGIN")
+            connection.execute(f"LOCK TABLE {schema}.large_messages")
+            armed.set()
+            held.send(3)
+            held.until(lambda: 3 in held.listener.synced or bool(held.listener.failures))
+            assert held.listener.failures == []
+            assert not armed.is_set()
+            held.send(4)
+            held.until(lambda: 4 in held.listener.synced)
+            held.store.close(10)
+    assert bodies(settings, hold) == 4
 
 
 def jump(postgres: PostgresServer, settings: DatabaseStoreSettings, ahead_s: int) -> None:

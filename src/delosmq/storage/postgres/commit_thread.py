@@ -266,6 +266,8 @@ class CommitThread:
             if self._look() != AGAIN:
                 break
             self._renew_if_due()
+            if lease.last_batch == group.last_batch:
+                break  # a renewal that was lost looked again, and the commit had come in late
             self._pause(pause_s)
         self._report_back()
         for number in group.garbage:
