@@ -46,6 +46,23 @@ def test_a_paused_primary_wakes_up_fenced_and_confirms_nothing(turn: int, make_p
     peer.close()
 
 
+def test_a_clean_stop_that_the_database_can_not_be_told_of_says_so(
+    make_pair: MakePair, postgres: PostgresServer
+) -> None:
+    pair = make_pair()
+    with TcpProxy(postgres.port) as network:
+        pair.primary.configure((f"//127.0.0.1:{postgres.port}/", f"//127.0.0.1:{network.port}/"))
+        pair.primary.start()
+        send(pair.primary, "before the stop")
+        network.refuse()
+        network.cut()
+        assert pair.primary.stop() == 1
+    assert "DMQ7024" in pair.primary.log
+    assert "Traceback" not in pair.primary.log
+    pair.backup.start()
+    assert received(pair.backup) == "before the stop"
+
+
 def test_a_primary_that_is_cut_off_from_its_database_confirms_nothing_and_stops_when_it_is_back(
     make_pair: MakePair, postgres: PostgresServer
 ) -> None:

@@ -176,7 +176,15 @@ async def _serve(
         sys.stderr.write(f"{failure_sentence(composed.failure)}\n")
         return FAILED
     if turn is not None:
-        turn.end(makes_way=composed.failback_wanted.is_set() and not stop_wanted.is_set())
+        try:
+            turn.end(makes_way=composed.failback_wanted.is_set() and not stop_wanted.is_set())
+        except OSError as error:
+            logger.error(
+                f"DMQ7024: broker '{instance.settings.name}' is down; everything it confirmed is in the shared store, "
+                f"but how it stopped could not be said there: {error}. Another broker may take over as if this one had "
+                "been killed; check the disk or network of the store"
+            )
+            return FAILED
     logger.info(f"DMQ7011: broker '{instance.settings.name}' is down; everything it confirmed is on disk")
     return 0
 
