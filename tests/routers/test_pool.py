@@ -33,6 +33,21 @@ def test_a_target_that_fails_or_is_not_active_is_not_ready_at_once() -> None:
     assert names(one) == ["broker-1"]
 
 
+def test_a_target_that_flaps_gets_what_comes_while_it_is_ready_and_nothing_else() -> None:
+    targets = pool(2)
+    one = router(policy=policy("FIRST_ELEMENT"), pool=targets, cache_timeout_ms=0)
+    flaps, stays = targets.targets
+    for turn in range(100):
+        targets.failed(flaps, "gone")
+        decided = one.target_of(f"down-{turn}", at(turn), at(turn))
+        assert isinstance(decided, Decision)
+        assert decided.target is stays
+        targets.checked(flaps, "node-0", True)
+        decided = one.target_of(f"up-{turn}", at(turn), at(turn))
+        assert isinstance(decided, Decision)
+        assert decided.target is flaps
+
+
 def test_one_with_the_node_id_of_this_broker_is_this_broker() -> None:
     one = pool(2)
     one.checked(one.targets[0], HERE, True)

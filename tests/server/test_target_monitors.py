@@ -97,6 +97,42 @@ def test_two_targets_with_one_node_id_are_pointed_out(caplog: pytest.LogCaptureF
     assert [record.getMessage()[:8] for record in caplog.records] == ["DMQ5515:", "DMQ5515:", "DMQ5519:"]
 
 
+CONNECTED = b"CONNECTED\nversion:1.2\n\n\0"
+READY = (
+    CONNECTED
+    + b"RECEIPT\nreceipt-id:0\n\n\0"
+    + b"".join(
+        b"MESSAGE\nsubscription:0\nmessage-id:1\ndestination:d\n_AMQ_OperationSucceeded:true\n\n" + answer + b"\0"
+        for answer in (b'["one"]', b"[true]")
+    )
+)
+
+
+@pytest.mark.parametrize("before", [CONNECTED, READY], ids=["at once", "once it is ready"])
+def test_a_target_that_sends_frames_without_end_is_read_no_further(before: bytes) -> None:
+    class Babbling(asyncio.Protocol):
+        """Sends small frames as long as they are taken."""
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            transport.write(before)
+            transport.write(b"A\n\n\0" * 100_000)
+
+    async def test() -> None:
+        server = await asyncio.get_running_loop().create_server(Babbling, LOOPBACK, 0)
+        port = server.sockets[0].getsockname()[1]
+        pool = TargetPool(TargetPoolSettings((ConnectorSettings("c", LOOPBACK, port),)))
+        watches = monitors(pool)
+        watches.begin()
+        (target,) = pool.targets
+        await until(lambda: target.trouble not in ("not asked yet", ""))
+        assert (target.ready, target.trouble) == (False, "it sends what it was not asked for: A")
+        await watches.close()
+        server.close()
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize("host", ["a..b", "a" * 300])
 def test_a_host_that_can_be_none_is_no_target_that_is_ready_and_is_asked_again(
     host: str, caplog: pytest.LogCaptureFixture

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from delosmq.engine.api import EngineBroker
-from delosmq.model.ids import MonotonicNs
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.routers.decision import ConnectionRouter
 from delosmq.routers.key_cache import KeyCacheStore
 from delosmq.sessions.outbox import Gate, GateWaiter
@@ -31,6 +31,7 @@ class StoredCache(KeyCacheStore):
         self._gate = gate
         self._log = log
         self._is_full = False
+        self._stored_at: Position = NOTHING_DURABLE
 
     def load(self) -> list[tuple[str, str]]:
         """What it had in the life before."""
@@ -38,6 +39,8 @@ class StoredCache(KeyCacheStore):
 
     def stored(self, key: str, node_id: str) -> None:
         is_full = not self._entries.put(key, node_id)
+        if not is_full:
+            self._stored_at = self._entries.position
         if is_full and not self._is_full:
             self._log.warning(
                 f"DMQ5520: connection-router '{self._router}' decides on without storing which broker a key has, as "
@@ -49,7 +52,8 @@ class StoredCache(KeyCacheStore):
         self._entries.remove(key)
 
     def settled(self, then: Callable[[], None]) -> bool:
-        return self._gate.wait(self._entries.position, _Settled(then))
+        # Not the end of the store: what others do there keeps no client waiting.
+        return self._gate.wait(self._stored_at, _Settled(then))
 
 
 class _Settled(GateWaiter):

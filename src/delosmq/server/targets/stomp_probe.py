@@ -111,9 +111,9 @@ class StompProbe:
             raise ProbeError(f"it does not tell {attribute}: {str(found)[:_SHOWN_LETTERS]}")
         return found
 
-    async def route(self, router: str, key: str) -> str:
-        """The node id of the broker to which its router of that name sends ``key``; "" when it would keep or refuse
-        it, or does not tell.
+    async def route(self, router: str, key: str) -> tuple[object, ...]:
+        """The node id of the broker to which its router of that name sends ``key``, and of those that follow if it
+        tells them; empty when it would keep or refuse it, or does not tell.
 
         Raises:
             ProbeError: the answer is no JSON array of one.
@@ -128,11 +128,11 @@ class StompProbe:
         try:
             target = json.loads(found) if succeeded and isinstance(found, str) else None
         except (ValueError, RecursionError):
-            return ""
+            return ()
         if not isinstance(target, dict) or target.get("local") is not False:
-            return ""
-        node_id = target.get("nodeID")
-        return node_id if isinstance(node_id, str) else ""
+            return ()
+        onward = target.get("onward", [])
+        return (target.get("nodeID"), *(onward if isinstance(onward, list) else []))
 
     async def _ask(self, question: list[tuple[str, str]], body: bytes, what: str) -> tuple[bool, object]:
         """Whether it succeeded, and what it answers."""
@@ -149,14 +149,14 @@ class StompProbe:
         """Waits so long, while the connection stays.
 
         Raises:
-            ProbeError: it is closed.
+            ProbeError: it is closed, or something comes.
         """
         try:
             async with asyncio.timeout(seconds):
-                while True:
-                    await self._next()
+                frame = await self._next()
         except TimeoutError:
             return
+        raise _not_asked_for(frame)
 
     def close(self) -> None:
         if self._writer is not None:
@@ -168,10 +168,11 @@ class StompProbe:
             raise ProbeError("it is not connected")
         self._writer.write(encode_frame(command, headers, body, V12))
         await self._writer.drain()
-        while True:
-            frame = await self._next()
-            if frame.command == wanted:
-                return frame
+        frame = await self._next()
+        if frame.command != wanted:
+            # To read on would hold up the loop for as long as the other broker likes.
+            raise _not_asked_for(frame)
+        return frame
 
     async def _next(self) -> StompFrame:
         if self._reader is None:
@@ -185,6 +186,10 @@ class StompProbe:
         if frame.command == "ERROR":
             raise ProbeError(f"it says: {frame.headers.get('message', '')[:_SHOWN_LETTERS]}")
         return frame
+
+
+def _not_asked_for(frame: StompFrame) -> ProbeError:
+    return ProbeError(f"it sends what it was not asked for: {frame.command[:_SHOWN_LETTERS]}")
 
 
 FAILURES: Final = (OSError, ProbeError, PeerError, TimeoutError)
