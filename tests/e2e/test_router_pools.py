@@ -234,16 +234,17 @@ def test_a_target_that_answers_nonsense_is_not_ready(tmp_path: Path, nonsense: b
 
 
 @contextmanager
-def circle(directory: Path) -> Iterator[tuple[RunningBroker, RunningBroker]]:
-    """Two brokers, each of which sends all clients to the other."""
-    ports = free_port(), free_port()
+def circle(directory: Path, size: int = 2) -> Iterator[list[RunningBroker]]:
+    """Brokers each of which sends all clients to the next."""
+    ports = [free_port() for _ in range(size)]
     with ExitStack() as stack:
-        both = [
-            stack.enter_context(routed(directory, [ports[1 - number]], FIRST, port=ports[number])) for number in (0, 1)
+        found = [
+            stack.enter_context(routed(directory, [ports[(number + 1) % size]], FIRST, port=ports[number]))
+            for number in range(size)
         ]
-        for one in both:
+        for one in found:
             ready(one, 1)
-        yield both[0], both[1]
+        yield found
 
 
 def follow(broker: RunningBroker, client_id: str) -> str:
@@ -258,13 +259,13 @@ def follow(broker: RunningBroker, client_id: str) -> str:
     return "goes round and round"
 
 
-@pytest.mark.parametrize("client_id", ["me", ""])
+@pytest.mark.parametrize(("client_id", "size"), [("me", 2), ("", 2), ("me", 3)])
 def test_a_client_of_stomp_py_that_goes_in_a_circle_is_seen_told_and_stopped(
-    tmp_path: Path, client_id: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, client_id: str, size: int, caplog: pytest.LogCaptureFixture
 ) -> None:  # ROUTE-6
-    with circle(tmp_path) as (one, other):
-        assert "DMQ5512" in follow(one, client_id)
-        composed = [broker.composed for broker in (one, other)]
+    with circle(tmp_path, size) as brokers:
+        assert "DMQ5512" in follow(brokers[0], client_id)
+        composed = [broker.composed for broker in brokers]
         assert sum(found.connection_routers.by_name["r"].loops for found in composed if found is not None) == 1
     assert "DMQ5514" in caplog.text
     assert "DMQ5518" in caplog.text

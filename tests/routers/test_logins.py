@@ -14,10 +14,11 @@ from delosmq.routers.logins import LEAST_WAIT_NS, RoutedLogins, RouterListener
 from delosmq.routers.policy import FirstElement
 from delosmq.routers.pool import TargetPool
 from delosmq.routers.target import MOST_SUSPECTS, RouterTarget
-from delosmq.routers.target_watch import Ask, AskRoute, Open, TargetWatch
+from delosmq.routers.target_watch import MOST_HOPS, Ask, AskRoute, Open, TargetWatch
 from delosmq.routers.waiting_logins import MOST_AT_ONCE, WaitingLogins
 from delosmq.security.access import Login
 from delosmq.sessions.login import ADMIT, ADMIT_ALL, WAIT, LoginAnswer, LoginPort, LoginRequest, RedirectError, refuse
+from tests.memory import measured
 from tests.routers.support import HERE, MS, at, policy, pool, router
 
 
@@ -287,10 +288,17 @@ class Slow(NoStore):
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
+        self.safe = False
 
     def settled(self, then: Callable[[], None]) -> bool:
-        self.waiting.append(then)
-        return False
+        if not self.safe:
+            self.waiting.append(then)
+        return self.safe
+
+    def sync(self) -> None:
+        self.safe = True
+        for then in self.waiting:
+            then()
 
 
 def test_a_client_is_told_where_it_belongs_once_that_is_safe() -> None:
@@ -300,13 +308,22 @@ def test_a_client_is_told_where_it_belongs_once_that_is_safe() -> None:
     assert [gate.port.decide(request), gate.port.decide(gone)] == [WAIT, WAIT]
     assert (gate.asked, gate.seen.decisions) == ([], [])
     gate.port.withdraw(gone)
-    for then in store.waiting:
-        then()
+    store.sync()
     assert gate.asked == ["a"]
     assert gate.port.decide(request).host == "10.0.0.1"
     assert len(gate.seen.decisions) == 1
     # What the cache has is safe already.
     assert gate.port.decide(gate.request("a")).host == "10.0.0.1"
+
+
+def test_a_second_client_with_a_key_that_is_not_safe_yet_is_not_told_before_it_is() -> None:  # ROUTE-5
+    store = Slow()
+    gate = Gate(router(policy=policy("ROUND_ROBIN"), pool=pool(2), cache_timeout_ms=0, store=store))
+    both = [gate.request("a"), gate.request("a")]
+    assert [gate.port.decide(request) for request in both] == [WAIT, WAIT]
+    store.sync()
+    assert gate.asked == ["a", "a"]
+    assert [gate.port.decide(request).host for request in both] == ["10.0.0.1"] * 2
 
 
 @pytest.mark.parametrize("jump_ms", [-(10**12), 10**12])
@@ -339,7 +356,11 @@ def test_after_a_jump_of_the_monotonic_clock_all_that_waited_are_answered_once_a
     assert (gate.port.waiting_count, len(gate.asked)) == (0, 60)
 
 
-def check(gate: Gate, targets: TargetPool, answers: dict[str, list[str]]) -> list[str]:
+STAYS: tuple[str, ...] = ()
+BACK = (HERE,)
+
+
+def check(gate: Gate, targets: TargetPool, answers: dict[str, list[tuple[str, ...]]]) -> list[str]:
     """One check of the first target, which says where it sends keys. Returns the keys that it was asked for."""
     asked: list[str] = []
     watch = TargetWatch(targets, targets.targets[0], "", gate.clock.now)
@@ -366,14 +387,26 @@ def test_a_client_that_goes_round_in_a_circle_is_told_and_stopped(client_id: str
     key = client_id or "NULL"
     assert {gate.port.decide(gate.request(client_id)).host for _ in range(7)} == {"10.0.0.1"}
     assert (len(gate.seen.loops), gate.seen.circles) == (1, [])
-    assert check(gate, targets, {key: [HERE] * 3}) == [key] * 3
+    assert check(gate, targets, {key: [BACK] * 3}) == [key] * 3
     assert code(gate.port.decide(gate.request(client_id))) == "DMQ5512"
     assert (len(gate.seen.circles), one.loops) == (1, 1)
     assert gate.port.decide(gate.request("another")).host == "10.0.0.1"
 
 
-@pytest.mark.parametrize("answers", [[""], ["node-7"], [HERE, ""], [HERE, HERE, ""]])
-def test_a_healthy_client_that_comes_often_is_never_stopped(answers: list[str]) -> None:
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [STAYS],
+        [("node-7",)] * 3,
+        [("node-7", "node-8", "node-7")] * 3,
+        [BACK, STAYS],
+        [BACK, BACK, STAYS],
+        [BACK, BACK, ("node-7", HERE)],
+        [("x" * 201, HERE)],
+        [(*(f"node-{number}" for number in range(MOST_HOPS)), HERE)] * 3,
+    ],
+)
+def test_a_healthy_client_that_comes_often_is_never_stopped(answers: list[tuple[str, ...]]) -> None:
     targets = pool(1)
     gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
     for _ in range(100):
@@ -389,9 +422,9 @@ def test_a_circle_that_was_mended_is_seen_and_one_that_nobody_walks_is_forgotten
     gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets))
     for _ in range(6):
         gate.port.decide(gate.request())
-    check(gate, targets, {"me": [HERE] * 3})
+    check(gate, targets, {"me": [BACK] * 3})
     assert code(gate.port.decide(gate.request())) == "DMQ5512"
-    check(gate, targets, {"me": [""]})
+    check(gate, targets, {"me": [STAYS]})
     assert gate.port.decide(gate.request()).host == "10.0.0.1"
     gate.pass_ms(31_000)
     assert check(gate, targets, {}) == []
@@ -403,7 +436,66 @@ def test_a_target_is_asked_for_few_keys() -> None:
     for number in range(1_000):
         for _ in range(6):
             gate.port.decide(gate.request(f"{number}"))
-    assert len(check(gate, targets, {f"{number}": [""] for number in range(1_000)})) == MOST_SUSPECTS
+    assert len(check(gate, targets, {f"{number}": [STAYS] for number in range(1_000)})) == MOST_SUSPECTS
+
+
+class Ring:
+    """Brokers each of which sends all keys to the next, and the last one to the first."""
+
+    def __init__(self, size: int) -> None:
+        self.gates: list[Gate] = []
+        self.pools: list[TargetPool] = []
+        for number in range(size):
+            targets = pool(1)
+            targets.begin(self.name(number, size))
+            targets.checked(targets.targets[0], self.name(number + 1, size), True)
+            self.pools.append(targets)
+            self.gates.append(Gate(router(policy=policy("FIRST_ELEMENT"), pool=targets)))
+        self.size = size
+
+    @staticmethod
+    def name(number: int, size: int) -> str:
+        return f"broker-{number % size}"
+
+    def check(self) -> None:
+        """Each broker asks the next one."""
+        for number, (gate, targets) in enumerate(zip(self.gates, self.pools, strict=True)):
+            asked = self.pools[(number + 1) % self.size].targets[0]
+            asked.asked_for("me", gate.clock.now)
+            answer = (asked.node_id, *asked.onward.get("me", ()))
+            check(gate, targets, {"me": [answer] * 3})
+            targets.targets[0].node_id = self.name(number + 1, self.size)
+
+    def walk(self, steps: int) -> list[str]:
+        """What a client is told that goes wherever it is sent."""
+        return [code(self.gates[number % self.size].port.decide(self.gates[0].request())) for number in range(steps)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_a_client_that_goes_round_by_several_brokers_is_stopped_and_stays_so_while_it_tries(size: int) -> None:
+    ring = Ring(size)
+    assert set(ring.walk(6 * size)) == {""}
+    for _ in range(size):
+        ring.check()
+    assert code(ring.gates[0].port.decide(ring.gates[0].request())) == "DMQ5512"
+    for _ in range(10):
+        for gate in ring.gates:
+            gate.pass_ms(20_000)
+        ring.check()
+        assert code(ring.gates[0].port.decide(ring.gates[0].request())) == "DMQ5512"
+    for gate in ring.gates:
+        gate.pass_ms(40_000)
+    ring.check()
+    assert code(ring.gates[0].port.decide(ring.gates[0].request())) == "", "nobody asked for it"
+
+
+def test_what_is_kept_of_clients_that_may_go_in_a_circle_is_bounded() -> None:
+    gate = Gate(router(policy=policy("FIRST_ELEMENT"), pool=pool(1)))
+    with measured() as grown:
+        for number in range(500):
+            gate.port.decide(gate.request(f"{number}" + "x" * 60_000))
+            gate.seen.decisions.clear()
+        assert grown() < 3_000_000
 
 
 def test_many_clients_of_one_host_are_no_circle() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock
 from delosmq.routers.decision import Because, ConnectionRouter, Decision, Outcome, WaitUntil
-from delosmq.routers.key import RouteRequest
+from delosmq.routers.key import MOST_LETTERS, RouteRequest
 from delosmq.routers.loop_guard import LoopGuard
 from delosmq.routers.pool import TargetPool
 from delosmq.routers.waiting_logins import WaitingLogins
@@ -90,7 +90,7 @@ class RoutedLogins(LoginPort):
             self._waiting.add(request, since, MonotonicNs(since + LEAST_WAIT_NS))
             return WAIT
         self._waiting.remove(request)
-        if found.because is Because.POLICY and router.cache is not None:
+        if found.because in (Because.POLICY, Because.CACHED) and router.cache is not None:
             # The client is told where it belongs once that survives a crash, so that it belongs there ever after.
             self._settling[request] = found
             if not router.cache.settled(partial(self._ask_again, request)):
@@ -131,7 +131,7 @@ class RoutedLogins(LoginPort):
         router.counts[found.outcome] += 1
         target, connector = found.target, found.connector
         if target is not None and connector is not None:
-            if found.key in target.sends_back:
+            if router.pool is not None and router.pool.node_id in target.onward.get(found.key, ()):
                 target.suspect(found.key, now)
                 router.loops += 1
                 self._listener.circled(router, request, found)
@@ -139,7 +139,8 @@ class RoutedLogins(LoginPort):
                 return refuse(
                     "DMQ5512", "brokers redirected this connection in a circle; their operators have to mend that"
                 )
-            source = f"{request.source()} {request.client_id}"
+            # A client id may be as long as a frame, and the guard keeps many.
+            source = f"{request.source()} {request.client_id[:MOST_LETTERS]}"
             if self._loop_guard.redirected(found.key, source, now):
                 self._listener.looped(router, request, found)
                 target.suspect(found.key, now)

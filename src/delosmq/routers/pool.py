@@ -90,7 +90,7 @@ class TargetPool:
         target.connection_count = None
         target.sent = 0
         target.trouble = trouble
-        target.sends_back.clear()
+        target.onward.clear()
         if was_ready:
             self.on_change()
 

@@ -22,7 +22,7 @@ class RouterTarget:
         sent: connections that were given it since that check.
         trouble: why it is not ready, for people.
         suspects: keys that may go in a circle between it and this broker, and when a client had them last.
-        sends_back: those of them that it would send to this broker, by its own word.
+        onward: of those of them that it would send on, by its own word, the node ids of the brokers that follow.
     """
 
     def __init__(self, connector: ConnectorSettings | None, node_id: str = "") -> None:
@@ -33,7 +33,7 @@ class RouterTarget:
         self.sent: int = 0
         self.trouble: str = "not asked yet"
         self.suspects: dict[str, MonotonicNs] = {}
-        self.sends_back: set[str] = set()
+        self.onward: dict[str, tuple[str, ...]] = {}
 
     @property
     def name(self) -> str:
@@ -46,9 +46,14 @@ class RouterTarget:
         if key in self.suspects or len(self.suspects) < MOST_SUSPECTS:
             self.suspects[key] = now
 
+    def asked_for(self, key: str, now: MonotonicNs) -> None:
+        """A broker asks where ``key`` goes: what this one says of a circle has to be as new as its question."""
+        if key in self.suspects:
+            self.suspects[key] = now
+
     def suspected(self, now: MonotonicNs) -> list[str]:
         """The keys that it is to be asked for."""
         for key in [key for key, seen_at in self.suspects.items() if now >= seen_at + SUSPECTED_FOR_NS]:
             del self.suspects[key]
-            self.sends_back.discard(key)
+            self.onward.pop(key, None)
         return list(self.suspects)

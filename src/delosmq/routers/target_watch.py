@@ -20,7 +20,9 @@ _LONGEST_NODE_ID: Final = 200
 _MOST_COUNTED: Final = 2**31 - 1
 """Connections: the largest number of Java's int, which Artemis answers with. With larger ones no policy can reckon."""
 _ASKED_IN_A_ROW: Final = 3
-"""How often a target has to say that it sends a key back: one that takes turns says it now and then."""
+"""How often a target has to say the same of a key: one that takes turns says it now and then."""
+MOST_HOPS: Final = 10
+"""Brokers of a circle: what they say of each other has to come round by then."""
 _NS_PER_MS: Final = 1_000_000
 _NS_PER_S: Final = 1_000_000_000
 
@@ -39,8 +41,9 @@ class Ask:
 
 @dataclass(frozen=True)
 class AskRoute:
-    """Ask its router of the same name where it would send a key, then `TargetWatch.handle_answer` with the node id; ""
-    when it would keep or refuse it, or does not tell."""
+    """Ask its router of the same name where it would send a key, then `TargetWatch.handle_answer` with a tuple of node
+    ids: of that broker, and of those that follow as far as it knows. Empty when it would keep or refuse the key, or
+    does not tell."""
 
     key: str
 
@@ -83,7 +86,8 @@ class TargetWatch:
         self._active = False
         self._count: int | None = None
         self._keys: list[str] = []
-        self._said_back = 0
+        self._said: tuple[str, ...] = ()
+        self._said_times = 0
 
     def next_timer(self) -> MonotonicNs:
         """When `handle_timer` has something to do: a check begins, or what was asked took too long."""
@@ -131,20 +135,35 @@ class TargetWatch:
 
     def _handle_route(self, answer: object, now: MonotonicNs) -> Action:
         key = self._keys[-1]
-        back = answer == self._pool.node_id
-        self._said_back = self._said_back + 1 if back else 0
-        if back and self._said_back < _ASKED_IN_A_ROW:
-            return AskRoute(key)
-        self._keys.pop()
-        if back:
-            self._target.sends_back.add(key)
+        onward = self._onward(answer)
+        if onward and (onward == self._said or not self._said_times):
+            self._said = onward
+            self._said_times += 1
+            if self._said_times < _ASKED_IN_A_ROW:
+                return AskRoute(key)
+            self._target.onward[key] = onward
         else:
-            self._target.sends_back.discard(key)
+            self._target.onward.pop(key, None)
+        self._keys.pop()
         return self._ask_route(now)
+
+    def _onward(self, answer: object) -> tuple[str, ...]:
+        """The brokers that a key comes by behind the target, until it is back."""
+        if not isinstance(answer, tuple):
+            return ()
+        onward: list[str] = []
+        for node_id in answer[:MOST_HOPS]:
+            if not isinstance(node_id, str) or len(node_id) > _LONGEST_NODE_ID:
+                return ()
+            onward.append(node_id)
+            if node_id == self._pool.node_id:
+                break
+        return tuple(onward)
 
     def _ask_route(self, now: MonotonicNs) -> Action:
         """Asks for the next key that may go in a circle; the check is over when there is none."""
-        self._said_back = 0
+        self._said = ()
+        self._said_times = 0
         if not self._keys:
             return self._checked(self._count, now)
         self._asked = _ROUTE

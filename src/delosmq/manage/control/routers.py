@@ -71,6 +71,8 @@ class RouteStatus:
         outcome: local, redirect, use-another or unavailable.
         connector, host, port: where a client is sent; "" and 0 when it isn't.
         node_id: of the target; "" for none.
+        onward: the node ids of the brokers to which that one would send the key on, as far as it was asked: it is while
+            clients with the key seem to go in a circle.
     """
 
     router: str
@@ -83,6 +85,7 @@ class RouteStatus:
     port: int
     node_id: str
     ready_targets: int
+    onward: list[str]
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,8 @@ class RouterControl:
         found = router.target_of(key, now, MonotonicNs(now - timeout_ns))
         if isinstance(found, WaitUntil):
             found = Decision(Outcome.UNAVAILABLE, Because.NO_QUORUM, key, key)
+        if found.target is not None:
+            found.target.asked_for(key, now)
         return _route(router, found)
 
     def explain(self, login: Login, name: str, value: str) -> RouteExplanation:
@@ -271,4 +276,5 @@ def _route(router: ConnectionRouter, found: Decision) -> RouteStatus:
         port=0 if connector is None else connector.port,
         node_id="" if found.target is None else found.target.node_id,
         ready_targets=found.ready,
+        onward=[] if found.target is None else list(found.target.onward.get(found.key, ())),
     )

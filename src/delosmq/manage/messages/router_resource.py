@@ -52,7 +52,9 @@ def _as_artemis(found: RouteStatus) -> dict[str, object]:
         "factoryClassName": FACTORY,
         "params": {"host": found.host, "port": str(found.port)},
     }
-    return {"nodeID": found.node_id or None, "local": local, "connector": None if local else connector}
+    # Artemis has no such field: brokers in a circle learn from each other how it goes on.
+    onward: dict[str, object] = {"onward": found.onward} if found.onward else {}
+    return {"nodeID": found.node_id or None, "local": local, "connector": None if local else connector, **onward}
 
 
 def router_kind(control: RouterControl) -> ResourceKind:
