@@ -2,10 +2,9 @@
 
 # BROKER-4, ROUTE-1
 
-import re
-
 import pytest
 
+from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.settings import SecurityMatch
 from delosmq.security.access import AccessControl, Login
 from delosmq.security.certificates import MOST_LETTERS, CertificateUsers, Subject, distinguished_name
@@ -39,7 +38,7 @@ def test_values_can_not_pretend_to_be_further_attributes() -> None:
 
 KNOWN = CertificateUsers(
     {"CN=alice": "alice"},
-    ((re.compile("CN=s[0-9]+"), "sensors"), (re.compile("CN=.*"), "rest")),
+    ((JavaRegex("CN=s[0-9]+"), "sensors"), (JavaRegex("CN=.*"), "rest")),
     {"alice": frozenset({"amq"}), "sensors": frozenset({"guests"})},
 )
 

@@ -425,12 +425,13 @@ class EngineReplay(Replay):
         sequences = sorted(references)
         for first in range(0, len(sequences), SLOTS_PER_TURN):
             store.give_turn()
-            self._fill_with(queue, references, due_times, sequences[first : first + SLOTS_PER_TURN])
+            self._fill_with(queue, references, due_times, sequences, first)
 
     def _fill_with(
-        self, queue: Queue, references: dict[int, Slot], due_times: dict[int, int], sequences: list[int]
+        self, queue: Queue, references: dict[int, Slot], due_times: dict[int, int], sequences: list[int], first: int
     ) -> None:
-        for sequence in sequences:
+        for at in range(first, min(first + SLOTS_PER_TURN, len(sequences))):  # no copy: memory is short here
+            sequence = sequences[at]
             slot = references[sequence]
             message = slot.message
             if message.references == 0:
