@@ -22,6 +22,7 @@ SECTIONS: Final = {
     "STOMP: frames": "wire/stomp/",
     "STOMP: commands": "sessions/stomp/",
     "OpenWire: frames": "wire/openwire/",
+    "CORE: frames": "wire/core/",
     "OpenWire: commands": "sessions/openwire/server/",
     "Leases": "sessions/lease/",
     "Staging": "sessions/staging/",
@@ -47,7 +48,7 @@ SECTIONS: Final = {
     "The broker as a whole": "",
 }
 """What a section holds: the files below a folder of src/delosmq that no section before it has."""
-PROTOCOLS: Final = 4
+PROTOCOLS: Final = 5
 """Sections of errors that a client is told of, with what they end and the exception of Java."""
 MOST_SENTENCES: Final = 4
 """Of one code, on the page."""
@@ -57,7 +58,8 @@ Each error and each line of the log has a code that stays the same from version 
 become better. `{}` holds the name of what a sentence names. Made from the code by `python -m tools.errors_page`.
 
 What the protocols tell clients comes first. Over STOMP it is an ERROR frame; over OpenWire an exception, of which Java
-clients get the class that is named here. Where nothing stands below "ends", nothing ends by it: it is for the log.
+clients get the class that is named here; the broker does not offer CORE, and tells nothing of it. Where nothing stands
+below "ends", nothing ends by it: it is for the log.
 
 What the engine refuses is told over any protocol and over HTTP alike. Of these and all others the tables say as what
 they come: as an error, with its class in Python (`MisuseError` of a call or setting that makes no sense, `LimitError`
