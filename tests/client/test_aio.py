@@ -14,6 +14,7 @@ from delosmq.client.link import MOST_UNHEARD, Link
 from delosmq.client.options.urls import plan_of
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
+from delosmq.testing import BrokerFixture
 from tests.client.support import WAIT_S, OpenAsync
 
 
@@ -233,6 +234,18 @@ async def test_a_lost_connection_wakes_all_who_wait() -> None:
     await connection.close()
 
 
+async def test_a_broker_that_reads_nothing_more_holds_up_no_close() -> None:
+    with BrokerFixture() as kit:
+        url = f"{kit.openwire_url}?jms.closeTimeout=1"
+        connection = await connect(url, user=kit.user, password=kit.password)
+        producer = await (await connection.create_session()).create_producer("x")
+        with kit.silent():
+            sending = [asyncio.ensure_future(producer.send(bytes(8 << 20), persistent=False)) for _ in range(4)]
+            await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait_for(connection.close(), WAIT_S)
+            await asyncio.wait(sending)
+
+
 async def test_a_factory_makes_connections(broker: delosmq.Broker, name: str) -> None:
     factory = AsyncConnectionFactory(broker.openwire_url, user=broker.user, password=broker.password)
     async with await factory.create_connection() as connection:
@@ -260,6 +273,45 @@ async def test_a_refused_message_without_an_answer_is_told(broker: delosmq.Broke
         await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
         error = await asyncio.wait_for(heard.get(), WAIT_S)
         assert str(error).startswith("DMQ90")
+
+
+async def test_a_listener_that_closes_its_session_is_through_with_its_message(
+    aio: AsyncConnection, name: str, open_async: OpenAsync
+) -> None:
+    closed = asyncio.Event()
+    session = await open_async()
+
+    async def listen(_: JmsMessage) -> None:
+        await session.close()
+        closed.set()
+
+    await (await session.create_consumer(name)).set_listener(listen)
+    for text in ("a", "b"):
+        await aio.send(name, text)
+    await asyncio.wait_for(closed.wait(), WAIT_S)
+    assert await texts(await (await open_async()).create_consumer(name), 1) == ["b"]
+
+
+async def test_a_message_whose_listener_fails_after_a_close_goes_back(
+    aio: AsyncConnection, name: str, open_async: OpenAsync
+) -> None:  # ACK-1
+    began, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def listen(_: JmsMessage) -> None:
+        began.set()
+        await goes_on.wait()
+        raise ValueError("out of tea")
+
+    consumer = await (await open_async()).create_consumer(name)
+    await consumer.set_listener(listen)
+    await aio.send(name, "x")
+    await asyncio.wait_for(began.wait(), WAIT_S)
+    await consumer.close()
+    goes_on.set()
+    other = await (await open_async()).create_consumer(name)
+    message = await other.receive(WAIT_S)
+    assert message is not None
+    assert message.text == "x"
 
 
 async def test_a_listener_that_raises_hears_of_the_next_error_too(

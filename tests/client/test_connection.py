@@ -26,6 +26,7 @@ from delosmq.client import (
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.options.connect_options import plan_for
 from delosmq.client.threads import loop_thread
+from delosmq.testing import TcpProxy
 from tests.client.support import WAIT_S, OpenSession
 
 T = TypeVar("T")
@@ -331,6 +332,21 @@ def test_a_request_is_answered_to_a_temporary_queue(
         session.delete_temporary(replies)
         with pytest.raises(InvalidDestinationError, match="DMQ9006"):
             session.create_producer().send("too late", destination=replies)
+
+
+def test_an_exception_listener_may_close_its_connection(broker: delosmq.Broker) -> None:
+    closed = threading.Event()
+    with TcpProxy(broker.openwire_port) as proxy:
+        url = f"tcp://127.0.0.1:{proxy.port}"
+        connection = connect(url, user=broker.user, password=broker.password)
+
+        def listen(_: ClientError) -> None:
+            connection.close()
+            closed.set()
+
+        connection.set_exception_listener(listen)
+        proxy.cut()
+        assert closed.wait(WAIT_S)
 
 
 def test_a_small_producer_window_lets_messages_through_one_by_one(broker: delosmq.Broker, name: str) -> None:  # ACK-7

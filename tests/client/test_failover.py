@@ -103,6 +103,20 @@ async def test_who_waits_for_a_message_goes_on_waiting(proxy: TcpProxy, broker: 
         assert proxy.accepted == 3
 
 
+async def test_who_asks_for_each_message_waits_no_longer_than_said_while_there_is_no_broker(
+    proxy: TcpProxy, broker: delosmq.Broker, name: str
+) -> None:  # ACK-2
+    async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
+        session = await connection.create_session()
+        consumer = await session.create_consumer(f"{name}?consumer.prefetchSize=0")
+        proxy.refuse()
+        proxy.cut()
+        assert await asyncio.wait_for(consumer.receive(0.01), WAIT_S) is None
+        proxy.start()
+        await connection.send(name, "x")
+        assert await texts(consumer, 1) == ["x"]
+
+
 async def test_what_is_sent_meanwhile_is_sent_later(proxy: TcpProxy, broker: delosmq.Broker, name: str) -> None:
     async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
         session = await connection.create_session()

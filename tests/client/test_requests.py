@@ -6,7 +6,14 @@ import threading
 import pytest
 
 import delosmq
-from delosmq.client import ClientError, ConnectionLostError, IllegalStateError, connect
+from delosmq.client import (
+    ClientError,
+    ClientOptionError,
+    ConnectionLostError,
+    IllegalStateError,
+    TextMessage,
+    connect,
+)
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.messages import JmsMessage
@@ -72,3 +79,12 @@ def test_a_blocked_thread_is_told_of_a_close_by_another_one(broker: delosmq.Brok
         connection.close()
         asking.join(WAIT_S)
     assert [isinstance(error, ClientError) and error.code for error in heard] == ["DMQ9001"]
+
+
+async def test_two_that_wait_under_one_correlation_id_could_not_be_told_apart(aio: AsyncConnection, name: str) -> None:
+    asking = asyncio.ensure_future(aio.request(name, TextMessage("a", correlation_id="7")))
+    request = await received(aio, name)
+    with pytest.raises(ClientOptionError, match="DMQ9056: correlation_id is '7'"):
+        await aio.request(name, TextMessage("b", correlation_id="7"))
+    await aio.reply(request, "A")
+    assert (await asyncio.wait_for(asking, WAIT_S)).text == "A"

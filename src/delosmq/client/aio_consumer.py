@@ -138,17 +138,18 @@ class AsyncConsumer(AsyncCloseable):
                     raise self._link.error
                 return None
             late = deadline is not None and loop.time() >= deadline
-            if not self._machine.pulls:
-                if late:
+            keeps_time = not self._machine.pulls or not self._link.machine.ready  # else the broker does
+            if late and keeps_time:
+                return None
+            if self._machine.pulls:
+                if 0 <= asked_at < self._machine.ends or (late and timeout_s != 0 and asked_at < 0):
                     return None
-            elif 0 <= asked_at < self._machine.ends or (late and timeout_s != 0 and asked_at < 0):
-                return None
-            elif self._machine.pull(self._pull_ms(deadline, timeout_s)):
-                asked_at = self._machine.ends
-                self._link.flush()
-            elif late and asked_at < 0:
-                return None
-            await self._wait(None if asked_at >= 0 else deadline)
+                if self._machine.pull(self._pull_ms(deadline, timeout_s)):
+                    asked_at = self._machine.ends
+                    self._link.flush()
+                elif late and asked_at < 0:
+                    return None
+            await self._wait(deadline if keeps_time or asked_at < 0 else None)
 
     def _pull_ms(self, deadline: float | None, timeout_s: float | None) -> int:
         if deadline is None:

@@ -304,8 +304,12 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         pump = self._pump
         self._listening.clear()
         self._arrived.set()
-        if waits and pump is not None and pump is not asyncio.current_task():
+        if pump is None:
+            return
+        if waits and pump is not asyncio.current_task():
             await asyncio.wait((pump,))
+        else:
+            self._machine.note_listener_done()
 
     async def _deliver(self) -> None:
         by_listener.set(True)

@@ -190,6 +190,10 @@ class Link(ClientEvents, SocketOwner):
         await self._gone.wait()
         if self._transport is not None:
             self._transport.close()
+            # Of a broker that reads nothing more the socket has room for no farewell.
+            within_s = self._plan.options.close_timeout_ms / _MS_PER_S
+            if within_s and not await happens_within(self._no_socket, within_s) and self._transport is not None:
+                self._transport.abort()
         await self._wait_until_closed()
 
     async def abort(self) -> None:
@@ -489,4 +493,4 @@ class Link(ClientEvents, SocketOwner):
         elif error is not None:
             self.troubled(error)
         if self._transport is not None and error is not None:
-            self._transport.close()
+            self._transport.abort()

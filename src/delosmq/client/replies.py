@@ -7,7 +7,7 @@ from typing import Self
 from delosmq.client.aio_producer import AsyncProducer
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.destinations import JmsDestination
-from delosmq.client.errors import not_replied
+from delosmq.client.errors import not_replied, wrong_argument
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage
 from delosmq.client.options.arguments import demand_timeout
@@ -45,13 +45,16 @@ class ReplyQueue:
         """The reply to a request; what comes later than its time is dropped.
 
         Raises:
-            ClientOptionError: DMQ9056, the timeout is none.
+            ClientOptionError: DMQ9056, the timeout is none, or another request waits under the same correlation id.
             TimedOutError: DMQ9070.
             ConnectionLostError, IllegalStateError: the connection is lost, or closed.
         """
         demand_timeout(timeout_s)
         if request.correlation_id is None:
             request.correlation_id = f"{self._queue.name}:{next(self._numbers)}"
+        if request.correlation_id in self._waiting:
+            wanted = "one under which no other request of this connection waits for its reply"
+            raise wrong_argument("correlation_id", request.correlation_id, wanted)
         request.reply_to = self._queue
         reply: asyncio.Future[JmsMessage] = asyncio.get_running_loop().create_future()
         self._waiting[request.correlation_id] = reply

@@ -127,6 +127,17 @@ def test_a_consumer_that_was_closed_in_a_branch_ends_when_another_connection_com
     assert [one.object_id for one in branch.wire.take() if isinstance(one, RemoveInfo)]
 
 
+def test_what_a_closed_consumer_received_in_a_branch_is_no_duplicate_after_its_rollback() -> None:
+    branch = Branch(fault_tolerant=True)
+    branch.work()
+    branch.consumer.close()
+    branch.resource.rollback(XID)
+    branch.wire.take()
+    _, other = branch.wire.consumer()
+    branch.wire.dispatch(other, number=1)
+    assert other.waiting_count == 1
+
+
 @pytest.mark.parametrize("kind", [COMMIT_ONE_PHASE, ROLLBACK, PREPARE])
 def test_a_branch_that_the_broker_does_not_know_is_kept_no_longer_and_not_delivered_again(kind: int) -> None:
     branch = Branch()

@@ -292,6 +292,27 @@ def test_a_full_producer_window_has_no_room_until_the_broker_says_so() -> None:
     assert "me" in wire.told.waiters
 
 
+@pytest.mark.parametrize("end", ["producer", "session", "connection", "loss"])
+def test_who_waits_for_a_producer_window_hears_of_the_end(end: str) -> None:  # ACK-7
+    wire = Wire(ClientOptions(watch_topic_advisories=False, producer_window_size_bytes=1))
+    session = wire.machine.create_session(AckMode.AUTO)
+    producer, _ = session.add_producer(QUEUE)
+    producer.waiter = "me"
+    producer.send(MessageCommand(TEXT_MESSAGE), QUEUE, persistent=False)
+    wire.take()
+    assert not producer.has_room()
+    if end == "producer":
+        session.close_producer(producer)
+    elif end == "session":
+        wire.machine.close_session(session)
+    elif end == "connection":
+        wire.machine.close()
+    else:
+        wire.machine.lose()
+    assert producer.closed
+    assert "me" in wire.told.waiters
+
+
 def test_a_commit_that_was_on_its_way_is_in_doubt() -> None:
     wire = Wire()
     session, consumer = wire.consumer(AckMode.TRANSACTED)
@@ -434,6 +455,78 @@ def test_the_broker_may_close_a_consumer() -> None:
     wire.say(control)
     assert consumer.closed
     assert [type(one) for one in wire.take()] == [RemoveInfo]
+
+
+OPTIMIZES = ClientOptions(
+    watch_topic_advisories=False,
+    optimize_acknowledge=True,
+    optimized_ack_scheduled_ack_interval_ms=50,
+    redelivery_policy=RedeliveryPolicy(initial_redelivery_delay_ms=0),
+)
+
+
+def test_a_timer_acknowledges_nothing_that_a_listener_is_at_work_on() -> None:  # ACK-2
+    wire = Wire(OPTIMIZES)
+    _, consumer = wire.consumer()
+    wire.dispatch(consumer, 2)
+    consume(consumer)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    consumer.before(delivery)
+    wire.pass_ms(50)
+    assert wire.acks() == ["STANDARD 1-1"]
+    consumer.failed(delivery)
+    assert consumer.waiting_count == 1
+    consume(consumer)
+    wire.pass_ms(50)
+    assert wire.acks() == ["STANDARD 2-2"]
+
+
+def test_another_prefetch_acknowledges_nothing_that_a_listener_is_at_work_on() -> None:
+    wire = Wire()
+    _, consumer = wire.consumer()
+    wire.dispatch(consumer)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    consumer.before(delivery)
+    consumer.set_prefetch(5)
+    assert wire.acks() == []
+    consumer.after(delivery)
+    assert wire.acks() == ["STANDARD 1-1"]
+
+
+@pytest.mark.parametrize(("done", "said"), [(False, []), (True, ["STANDARD 1-1"])])
+def test_a_closed_session_acknowledges_what_its_listener_is_through_with(done: bool, said: list[str]) -> None:  # ACK-1
+    wire = Wire()
+    session, consumer = wire.consumer()
+    wire.dispatch(consumer)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    consumer.before(delivery)
+    if done:
+        session.note_listener_done()
+    wire.machine.close_session(session)
+    assert wire.acks() == said
+
+
+@pytest.mark.parametrize(("fails", "said"), [(False, ["STANDARD 1-1"]), (True, [])])
+def test_a_consumer_ends_when_its_listener_is_done(fails: bool, said: list[str]) -> None:  # ACK-1
+    wire = Wire(OPTIMIZES)
+    _, consumer = wire.consumer()
+    wire.dispatch(consumer, 2)
+    delivery = consumer.reserve()
+    assert delivery is not None
+    consumer.before(delivery)
+    consumer.close()
+    assert wire.take() == []
+    assert consumer.reserve() is None
+    if fails:
+        consumer.failed(delivery)
+    else:
+        consumer.after(delivery)
+    assert consumer.closed
+    found = wire.take()
+    assert [type(one) for one in found] == [*[MessageAck for _ in said], RemoveInfo]
 
 
 def test_one_pull_is_asked_for_one_message() -> None:

@@ -128,6 +128,63 @@ def test_messages_that_wait_for_no_answer_and_pulls_are_said_later() -> None:
     assert [type(one) for one in said][-2:] == [MessagePull, MessageCommand]
 
 
+def test_what_the_next_broker_refuses_of_what_was_open_is_told() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    wire.consumer()
+    cut(wire)
+    (again,) = [one for one in resumed(wire) if isinstance(one, ConsumerInfo)]
+    wire.refuse([again], "java.lang.SecurityException")
+    assert [error.code for error in wire.told.troubles] == ["DMQ9020"]
+    assert "what was open" in str(wire.told.troubles[0])
+
+
+def test_a_broker_for_which_a_message_is_too_large_is_left_for_another_one() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    producer, _ = wire.machine.create_session(AckMode.AUTO).add_producer(QUEUE)
+    wire.take()
+    wire.answers = False
+    sent = producer.send(message(bytes(5_000)), QUEUE)
+    wire.take()
+    cut(wire)
+    producer.send(message(b"x"), QUEUE, persistent=False)
+    wire.answers = True
+    wire.machine.resume()
+    wire.renew()
+    wire.machine.take_output()
+    theirs = WireFormatInfo()
+    theirs.max_frame_bytes = 3_000
+    wire.machine.receive(encode_wire_format_info(theirs))
+    wire.take()
+    assert wire.machine.state == INTERRUPTED
+    assert "is larger than the 3000 that the broker takes" in str(wire.told.interruptions[-1])
+    assert [one.content for one in resumed(wire) if isinstance(one, MessageCommand)] == [bytes(5_000), b"x"]
+    assert sent is not None
+    assert (sent.done, sent.error) == (True, None)
+
+
+def test_a_producer_window_is_empty_when_the_connection_is_made_again() -> None:  # ACK-7
+    """The broker that is gone answers nothing any more."""
+    wire = Wire(ClientOptions(watch_topic_advisories=False, producer_window_size_bytes=1), fault_tolerant=True)
+    producer, _ = wire.machine.create_session(AckMode.AUTO).add_producer(QUEUE)
+    producer.waiter = "me"
+    producer.send(message(b"x"), QUEUE, persistent=False)
+    wire.take()
+    assert not producer.has_room()
+    cut(wire)
+    assert "me" in wire.told.waiters
+    resumed(wire)
+    assert producer.has_room()
+
+
+def test_what_a_producer_sends_meanwhile_fills_its_window() -> None:
+    wire = Wire(ClientOptions(watch_topic_advisories=False, producer_window_size_bytes=1), fault_tolerant=True)
+    producer, _ = wire.machine.create_session(AckMode.AUTO).add_producer(QUEUE)
+    cut(wire)
+    producer.send(message(b"x"), QUEUE, persistent=False)
+    resumed(wire)
+    assert not producer.has_room()
+
+
 def test_a_commit_on_its_way_is_in_doubt_and_a_rollback_has_happened() -> None:
     wire = Wire(QUIET, fault_tolerant=True)
     session, consumer = wire.consumer(AckMode.TRANSACTED)
@@ -357,6 +414,19 @@ def test_only_the_latest_are_remembered_and_what_is_older_counts_as_seen() -> No
     for producer in ("a", "b", "a", "c"):
         seen.add("q", identified(1, producer))
     assert [seen.add("q", identified(1, producer)) for producer in ("a", "c", "b")] == [True, True, False]
+
+
+@pytest.mark.parametrize("mode", [AckMode.CLIENT, AckMode.TRANSACTED])
+def test_what_a_closed_session_gives_back_is_no_duplicate(mode: AckMode) -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, consumer = wire.consumer(mode)
+    wire.dispatch(consumer, number=1)
+    consume(consumer)
+    wire.machine.close_session(session)
+    wire.take()
+    _, other = wire.consumer()
+    wire.dispatch(other, number=1)
+    assert other.waiting_count == 1
 
 
 def test_the_window_is_that_of_a_set() -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
@@ -17,6 +18,14 @@ from delosmq.sessions.openwire.client.errors import closed
 T = TypeVar("T")
 _TURNS_TO_THE_SOCKETS: Final = 4
 """Of the loop: what was done in a session, its messages, their frames, and one more."""
+
+
+_this_thread: Final = threading.local()
+
+
+def _mark_worker() -> None:
+    """An exception listener runs in it, and may close the last connection: the loop then waits for this thread."""
+    _this_thread.works = True
 
 
 class LoopCall(Generic[T]):
@@ -92,6 +101,9 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.SelectorEventLoop()
+        self.loop.set_default_executor(
+            ThreadPoolExecutor(thread_name_prefix="delosmq-worker", initializer=_mark_worker)
+        )
         self.users = 0
         self.forked = False
         self.undecided: dict[Callable[[], None], None] = {}
@@ -140,7 +152,7 @@ class LoopThread:
     def end(self) -> None:
         self._ended = True
         self.loop.call_soon_threadsafe(self.loop.stop)
-        if threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread and not getattr(_this_thread, "works", False):
             self._thread.join()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

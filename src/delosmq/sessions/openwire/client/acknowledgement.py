@@ -140,6 +140,7 @@ class ConsumerAcks(Participant):
         if self._each:
             if self.delivered:
                 self._ack_each()
+            self.end_if_closing()
         elif self._batch:
             self._ack_later(delivery, STANDARD_ACK)
         elif self.delivered and (self.delivered[-1] is delivery or delivery in self.delivered):
@@ -206,7 +207,9 @@ class ConsumerAcks(Participant):
             return
         if redelivered_before > 0:
             self.sender.send(self._range(deliveries, REDELIVERED_ACK))
-        if not self.closed:
+        if self.closed:
+            self.forget(deliveries)
+        else:
             self.redeliver(deliveries, self.policy.delay_ms(redeliveries, self.sender.chance))
 
     @property
@@ -250,7 +253,7 @@ class ConsumerAcks(Participant):
 
     @abstractmethod
     def end_if_closing(self) -> None:
-        """Ends the consumer if that waited for a transaction."""
+        """Ends the consumer if that waited for a transaction, or for its listener."""
 
     def in_transaction(self) -> bool:
         """Something that it delivered belongs to an open transaction."""
@@ -266,13 +269,20 @@ class ConsumerAcks(Participant):
 
     def flush(self) -> None:
         """Sends what was put off and must not be lost."""
-        if self._each and self.delivered:
-            ack = self._range(self.delivered, STANDARD_ACK)
-            self.delivered.clear()
-            self._ack_counter = 0
-            self.sender.send(ack)
-        elif self._pending is not None and (self._each or self._pending.ack_type == STANDARD_ACK):
+        if self._each:
+            self._acknowledge_seen()
+        elif self._pending is not None and self._pending.ack_type == STANDARD_ACK:
             self._send_pending()
+
+    @property
+    def is_listener_at_work(self) -> bool:
+        """A listener has a message that is acknowledged when it is through with it."""
+        return self._each and len(self.delivered) > self._ack_counter
+
+    def note_listener_done(self) -> None:
+        """A listener that ends its session is through with its message, as no acknowledgement can follow."""
+        if self._each:
+            self._ack_counter = len(self.delivered)
 
     def stop_optimising(self) -> None:
         if self._optimized:
@@ -385,7 +395,9 @@ class BranchDeliveries(EndedPart):
 
     def rolled_back(self) -> None:
         consumer = self._consumer
-        if not consumer.closed and consumer.interruptions == self._since:
+        if consumer.closed:
+            consumer.forget(self._deliveries)
+        elif consumer.interruptions == self._since:
             consumer.give_back(self._deliveries)
         consumer.end_if_closing()
 

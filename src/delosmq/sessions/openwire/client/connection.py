@@ -83,13 +83,13 @@ class OpenWireClient(CommandSender):
         if identity.fault_tolerant and options.check_for_duplicates:
             self.seen = SeenMessages(options.audit_depth, options.audit_maximum_producer_number)
         self._identity = identity
-        limits = OpenWireLimits(max_frame_bytes=options.wire_format.max_frame_size_bytes)
-        self._limits = limits
-        self._decoder: OpenWireDecoder = OpenWireDecoder(limits)
+        self._limits: OpenWireLimits = OpenWireLimits(max_frame_bytes=options.wire_format.max_frame_size_bytes)
+        self._decoder: OpenWireDecoder = OpenWireDecoder(self._limits)
         self._encoder: CommandEncoder | None = None
         self._output: list[bytes] = []
         self._command_id: int = 0
         self._pending: dict[int, PendingRequest] = {}
+        self._repeated: set[int] = set()
         self._sessions_made: int = 0
         self._ours: WireFormatInfo = offer(options.wire_format, identity.host)
         self._lives: bool = False
@@ -119,11 +119,12 @@ class OpenWireClient(CommandSender):
                 self.interrupt(errors.no_broker(peer, error.message))
             else:
                 self.interrupt(errors.lost(peer, f"it sent what can't be read: {error.message}"))
+        except ClientError as refusal:  # what is told again is too large for this broker
+            self.interrupt(errors.lost(self._identity.peer, refusal.message, "It is made again."))
 
     def take_output(self) -> bytes:
         """What is to be sent to the broker."""
-        output = b"".join(self._output)
-        self._output = []
+        output, self._output = b"".join(self._output), []
         return output
 
     @property
@@ -153,8 +154,7 @@ class OpenWireClient(CommandSender):
         for session in self.sessions.values():
             session.lose()
         self.sessions.clear()
-        pending = self._pending
-        self._pending = {}
+        pending, self._pending = self._pending, {}
         for request in pending.values():
             self._finish(request, None, why)
         self.events.ended(None if closing and error is None else why)
@@ -218,12 +218,13 @@ class OpenWireClient(CommandSender):
             if request.command is not None and command_id not in told:
                 repeated += (*request.before, request.command)
         repeated += self._deferred
-        self._deferred = []
+        self._repeated = {command.command_id for command in repeated if command.response_required}
         for command in repeated:
             if command.command_id:
                 self._write(command)
             else:
                 self.send(command)
+        self._deferred = []
 
     def _defer(self, command: Command) -> None:
         """What is said while there is no broker, and neither follows from what is open nor waits for an answer."""
@@ -333,18 +334,18 @@ class OpenWireClient(CommandSender):
     def _answer(self, response: Response) -> None:
         request = self._pending.pop(response.correlation_id, None)
         if request is None:
+            if isinstance(response, ExceptionResponse) and response.correlation_id in self._repeated:
+                self.events.troubled(errors.refused("what was open when the connection broke", response.exception))
             return
         error = errors.refused(request.what, response.exception) if isinstance(response, ExceptionResponse) else None
         self._finish(request, response, error)
 
     def _make_room(self, ack: ProducerAck) -> None:
         producer_id = ack.producer_id
-        session = None if producer_id is None else self.sessions.get(producer_id.session_id)
-        if producer_id is not None and session is not None:
-            producer = session.producers.get(producer_id.value)
+        if producer_id is not None and producer_id.session_id in self.sessions:
+            producer = self.sessions[producer_id.session_id].producers.get(producer_id.value)
             if producer is not None:
                 producer.handle_ack(ack)
-                self.events.changed(producer.waiter)
 
     def _stop_optimising(self, fault_tolerant: bool) -> None:
         if fault_tolerant and self.optimizes:

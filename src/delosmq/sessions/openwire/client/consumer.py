@@ -29,7 +29,8 @@ class OpenWireConsumer(ConsumerAcks):
         waiter: the owner's, told of by `ClientEvents.changed`; the machine doesn't look at it.
         listens: its messages go to a listener.
         ends: how often the broker had nothing to give: to a pull, or at the end of a browse.
-        closing: nothing is delivered any more, and the consumer ends with the transaction.
+        closing: nothing is delivered any more, and the consumer ends with the transaction, or when its listener is
+            through with the message that it has.
         handed_over: what is reserved for another thread, oldest first, until it or this one removes it.
         count_received: calls `consumed` for what the other thread has received and the machine has not heard of.
     """
@@ -237,6 +238,7 @@ class OpenWireConsumer(ConsumerAcks):
             self.after(delivery)
         else:
             self.recover()
+            self.end_if_closing()
 
     def redeliver(self, deliveries: list[Delivery], delay_ms: int) -> None:
         self.forget(deliveries)
@@ -284,11 +286,11 @@ class OpenWireConsumer(ConsumerAcks):
     # --- the end
 
     def close(self) -> None:
-        """Ends it, or has it end with the transaction whose messages it has delivered."""
+        """Ends it, or has it end with the transaction whose messages it has delivered, or after its listener."""
         if self.closed or self.closing:
             return
         self.end_batch()
-        if self.in_transaction():
+        if self.in_transaction() or self.is_listener_at_work:
             self.closing = True
         else:
             self._end()

@@ -93,7 +93,7 @@ class ClientEvents(ABC):
 
     @abstractmethod
     def changed(self, waiter: object) -> None:
-        """A consumer may have a message or has ended, or a producer has room: whose `waiter` this is looks again."""
+        """A consumer may have a message, a producer room, or it has ended: whose `waiter` this is looks again."""
 
     @abstractmethod
     def troubled(self, error: ClientError) -> None:

@@ -124,10 +124,16 @@ class OpenWireProducer:
 
     def handle_ack(self, ack: ProducerAck) -> None:
         self._unanswered_bytes = max(0, self._unanswered_bytes - ack.size)
+        self._sender.events.changed(self.waiter)
+
+    def interrupt(self) -> None:
+        """The connection is broken, and nothing that was sent by it is answered any more."""
+        self._unanswered_bytes = 0
+        self._sender.events.changed(self.waiter)
 
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
+            self.dispose()
             remove = RemoveInfo()
             remove.object_id = self.info.producer_id
             remove.last_delivered_sequence_id = NOT_COUNTED
@@ -136,3 +142,4 @@ class OpenWireProducer:
     def dispose(self) -> None:
         """Ends it without a word; its session's end is told."""
         self.closed = True
+        self._sender.events.changed(self.waiter)

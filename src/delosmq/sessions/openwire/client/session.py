@@ -160,6 +160,11 @@ class OpenWireClientSession:
         self.take_back()
         self.count_received()
 
+    def note_listener_done(self) -> None:
+        """As `OpenWireConsumer.note_listener_done`, of the one that it is."""
+        for consumer in self.consumers.values():
+            consumer.note_listener_done()
+
     def _forget_closed(self) -> None:
         for value, consumer in list(self.consumers.items()):
             if consumer.closed:
@@ -292,6 +297,8 @@ class OpenWireClientSession:
             self.xa.interrupt()
         for consumer in self.consumers.values():
             consumer.interrupt()
+        for producer in self.producers.values():
+            producer.interrupt()
 
     def to_repeat(self) -> list[Command]:
         """What a broker has to be told of it when the connection is made again."""
