@@ -67,9 +67,10 @@ def audited(spark: Any, broker: Address, directory: Path) -> AuditReport:
     """
     archive_all(spark, login_of(broker), directory)
     archive(spark, ArchiveRun("events.archive", str(directory / "events"), login_of(broker)))
-    say("Everything is audited")
     messages, records, to = (str(directory / name) for name in ("archive", "events", "audit"))
-    return audit(spark, AuditRun(to, messages, records, producer_property="till", sequence_property="number"))
+    report = audit(spark, AuditRun(to, messages, records, producer_property="till", sequence_property="number"))
+    say("Everything is audited")
+    return report
 
 
 def address_of(broker: delosmq.Broker) -> Address:

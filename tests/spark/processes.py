@@ -19,8 +19,6 @@ from tests.spark.brokers import StompBroker
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE_S: Final = 600
-CLUSTER: Final = "local-cluster[2,1,512]"
-"""Two executors, each a process of its own."""
 ONE_PROCESS: Final = "local[2]"
 """The driver is executor too: for moments at which everything dies together. Starts three times as fast."""
 DRIVER_PYTHON: Final = "driver-python"

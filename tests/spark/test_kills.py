@@ -1,14 +1,12 @@
-"""Kills of all that takes part in an archive, and in a query to a queue and an archive; each message is there once.
+"""Kills of an archive's driver at each moment that differs from the others; each message is there once.
 
-DELOSMQ_SPARK_KILLS is the number of kills per kind; without it three kinds are killed once each. The long form is
-`python -m tests.spark.cluster --kills 200`, on a cluster of processes.
+Kills at random, of everything that takes part: `python -m tests.spark.cluster`, which `make check` runs in short and
+which has `--kills 200` as its long form.
 """
 
 # PIPE-1
 
 import json
-import os
-import random
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,22 +14,16 @@ from pathlib import Path
 import pytest
 
 from delosmq.spark.archive.marker import DELTA, PARQUET
-from tests.spark.both_scene import BROKER, BothScene, tally
 from tests.spark.brokers import BROKERS, BrokerUnderTest
 from tests.spark.interceptor import Interceptor
-from tests.spark.processes import CLUSTER, KINDS, ONE_PROCESS, DriverProcess, KillableBroker
+from tests.spark.processes import ONE_PROCESS, DriverProcess
 from tests.spark.test_archive import read_with_pyarrow
 from tests.spark.test_archive_kinds import read_delta
-from tests.spark.test_sink_faults import bodies_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("DELOSMQ_SPARK_KILLS", "0"))
 ROUND_ROWS = 400
 BATCH_ROWS = 100
-LONG_FORM = (BROKER, *KINDS)
-SHORT_FORM = (BROKER, "source", "driver-jvm")
-"""The query survives the first."""
 
 
 class Scene:
@@ -104,22 +96,6 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     yield scene
     scene.interceptor.stop()
     broker.stop()
-
-
-# PIPE-3
-def test_random_kills_of_every_part_lose_and_double_nothing_in_a_queue_and_an_archive(tmp_path: Path):
-    chance = random.Random(20260301)
-    broker = KillableBroker(tmp_path / "broker")
-    scene = BothScene(broker, tmp_path, CLUSTER if KILLS else ONE_PROCESS)
-    try:
-        for kind in [kind for kind in LONG_FORM for _ in range(KILLS)] if KILLS else SHORT_FORM:
-            scene.kill(kind, chance)
-        scene.drain()
-        assert tally("queue", scene.sent, bodies_in(broker, "out")).is_right
-        assert tally("archive", scene.sent, read_with_pyarrow(scene.to)).is_right
-    finally:
-        scene.stop()
-        broker.stop()
 
 
 def test_kills_at_every_moment_of_one_batch_lose_and_double_nothing(scene: Scene):

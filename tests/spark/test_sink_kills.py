@@ -1,13 +1,10 @@
-"""Kills of everything that takes part in a query from a queue to a queue; afterwards each message is there once.
+"""A kill between what the tasks of a query to a queue staged and what its driver publishes; each message is there once.
 
-DELOSMQ_SPARK_KILLS is the number of kills per kind; the long form is 5. Without it a driver is killed once, between
-what its tasks staged and what it publishes, and an executor once.
+Kills at random, of everything that takes part: `python -m tests.spark.cluster`, which `make check` runs in short.
 """
 
 # PIPE-1
 
-import os
-import random
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,17 +13,13 @@ import pytest
 
 from tests.spark.brokers import RealBroker, StompBroker
 from tests.spark.interceptor import Interceptor
-from tests.spark.processes import CLUSTER, ONE_PROCESS, DriverProcess, KillableBroker
+from tests.spark.processes import ONE_PROCESS, DriverProcess
 from tests.spark.test_sink_faults import bodies_in, staged_parts
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("DELOSMQ_SPARK_KILLS", "0"))
-ROUND_ROWS = 300
+SENT = 300
 BATCH_ROWS = 100
-BROKER = "broker"
-LONG_FORM = ("driver-jvm", "driver-python", "executor", BROKER)
-SHORT_FORM = ("executor",)
 Strike = Callable[[DriverProcess, str, str], bool]
 """Sees when ("before", "after") and the path of each call; true when it has struck."""
 
@@ -38,16 +31,11 @@ class SinkScene:
         self.broker = broker
         self.directory = directory
         self.interceptor = Interceptor(broker.servers)
-        self.sent: list[bytes] = []
+        self.sent = [b"%d" % at for at in range(SENT)]
         broker.make_queue("out")
-        self.send()
+        broker.publish("in", self.sent)
 
-    def send(self) -> None:
-        bodies = [b"%d" % (len(self.sent) + at) for at in range(ROUND_ROWS)]
-        self.broker.publish("in", bodies)
-        self.sent += bodies
-
-    def run(self, strike: Strike | None = None, master: str = ONE_PROCESS) -> int:
+    def run(self, strike: Strike | None = None) -> int:
         """One driver; its exit code."""
         connection = {
             "servers": self.interceptor.servers,
@@ -59,7 +47,7 @@ class SinkScene:
             "checkpoint": str(self.directory / "checkpoint"),
             "max_rows": BATCH_ROWS,
         }
-        driver = DriverProcess("sink_child.py", self.directory, master, settings)
+        driver = DriverProcess("sink_child.py", self.directory, ONE_PROCESS, settings)
         lock = threading.Lock()
         struck = strike is None
 
@@ -87,7 +75,7 @@ class SinkScene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[SinkScene]:
-    broker = KillableBroker(tmp_path / "broker") if KILLS else RealBroker()
+    broker = RealBroker()
     scene = SinkScene(broker, tmp_path)
     yield scene
     scene.interceptor.stop()
@@ -108,32 +96,4 @@ def test_a_driver_that_is_killed_between_staging_and_publishing_loses_and_double
     assert scene.run(staged_and_not_published) != 0
     assert len(bodies_in(scene.broker, "out")) == BATCH_ROWS
     assert staged_parts(scene.broker) != []
-    scene.check()
-
-
-def test_random_kills_of_every_part_of_a_query_to_a_queue_lose_and_double_nothing(scene: SinkScene):
-    chance = random.Random(20261124)
-    for kind in [kind for kind in LONG_FORM for _ in range(KILLS)] if KILLS else SHORT_FORM:
-        at = chance.randint(1, 9)
-        when_wanted = chance.choice(["before", "after"])
-        seen = 0
-
-        def strike(
-            driver: DriverProcess, when: str, path: str, kind: str = kind, at: int = at, wanted: str = when_wanted
-        ) -> bool:
-            nonlocal seen
-            seen += when == wanted and ("/parts/" in path or path.endswith("/publish"))
-            if seen < at:
-                return False
-            if kind != BROKER:
-                return driver.kill(kind)
-            assert isinstance(scene.broker, KillableBroker)
-            scene.broker.process.kill()
-            scene.broker.process.start()
-            return True
-
-        code = scene.run(strike, CLUSTER if kind == "executor" else ONE_PROCESS)
-        # A cluster survives an executor, and a query the broker.
-        assert (code == 0) == (kind in ("executor", BROKER)), (kind, at, when_wanted)
-        scene.send()
     scene.check()

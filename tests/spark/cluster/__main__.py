@@ -75,9 +75,7 @@ def _table(tallies: Sequence[Tally]) -> Table:
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.spark.cluster", description=__doc__)
-    parser.add_argument(
-        "--kills", type=int, default=0, help="of the query, at random; without it one each of executor, driver, broker"
-    )
+    parser.add_argument("--kills", type=int, default=0, help="of the query, at random; without it each kind once")
     parser.add_argument("--minutes", type=float, default=inf, help="no kill after so long")
     parser.add_argument("--seed", type=int, default=SEED, help="of what is killed and when")
     return parser.parse_args(given)

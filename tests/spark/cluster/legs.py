@@ -22,7 +22,7 @@ from tests.spark.test_archive import read_with_pyarrow
 WORKER: Final = "worker"
 EXECUTOR: Final = "executor"
 ALL_KINDS: Final = (EXECUTOR, "driver-jvm", BROKER, "driver-python", WORKER, "source")
-SHORT_FORM: Final = (EXECUTOR, "driver-jvm", BROKER)
+SHORT_FORM: Final = (EXECUTOR, "driver-jvm", BROKER, "source")
 """The first leg kills a worker."""
 ARCHIVED_ROWS: Final = 1_000
 ARCHIVE_BATCH: Final = 250
