@@ -2,8 +2,8 @@
 
 Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire`, `engine` or `restart` runs one of
 them; arguments behind the word are its own. `python -m benchmarks takeover` measures how long clients are without a
-broker, `routing` what a connection router costs; `count` counts instructions instead of time, `clients` compares our
-client with others.
+broker, `routing` what a connection router costs, `spark` how Spark reads and writes beside Kafka; `count` counts
+instructions instead of time, `clients` compares our client with others.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def main() -> int:
         return routing.main(rest)
     if which == ["takeover"]:
         return takeover.main(rest)
+    if which == ["spark"]:
+        # Needs pyspark and pyarrow, which the others do without.
+        from benchmarks.spark import compare as spark
+
+        return spark.main(rest)
     if which and which[0] in COMPARISONS:
         return _compare(which[0], rest)
     return max(*(_compare(name, sys.argv[1:]) for name in COMPARISONS), engine.main([]), restart.main([]))

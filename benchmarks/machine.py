@@ -12,7 +12,7 @@ from pathlib import Path
 
 from delosmq.testing.processes.free_port import free_port as free_port
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_SIZE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SECTOR_SIZE_BYTES = 512
 
@@ -57,7 +57,7 @@ def cpu_s(roots: list[int]) -> float:
             with contextlib.suppress(OSError):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 ticks += sum(int(field) for field in fields[11:15])
-    return ticks / _TICKS_PER_S
+    return ticks / TICKS_PER_S
 
 
 def memory_mib(roots: list[int]) -> float:

@@ -18,6 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -88,23 +89,37 @@ def await_connection(broker: RunningBroker) -> socket.socket:
     raise GeneratorError(f"the broker does not serve within {_PATIENCE_S:.0f} s")
 
 
-def fill(connection: socket.socket, messages: int, body_bytes: int) -> None:
-    """Sends durable messages; returns when the broker has confirmed all of them."""
-    head = f"SEND\ndestination:/queue/bench.restart\npersistent:true\ncontent-length:{body_bytes}\n".encode()
-    tail = b"\n" + b"x" * body_bytes + b"\0"
-    plain = head + tail
-    confirmed = head + b"receipt:r\n" + tail
-    left = messages
-    while left:
-        count = min(left, _PER_RECEIPT)
-        connection.sendall(plain * (count - 1) + confirmed)
+def same_body(size: int) -> Callable[[int], bytes]:
+    """For `fill`: all messages alike."""
+    content = b"x" * size
+    return lambda number: content
+
+
+def fill(
+    connection: socket.socket,
+    messages: int,
+    body: Callable[[int], bytes],
+    *,
+    queue: str = "bench.restart",
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Sends durable messages; returns when the broker has confirmed all of them.
+
+    Args:
+        body: of a message by its number, all of one length.
+    """
+    more = "".join(f"{name}:{value}\n" for name, value in (properties or {}).items())
+    head = f"SEND\ndestination:/queue/{queue}\npersistent:true\n{more}content-length:{len(body(0))}\n".encode()
+    for first in range(0, messages, _PER_RECEIPT):
+        last = min(first + _PER_RECEIPT, messages) - 1
+        plain = b"".join(head + b"\n" + body(number) + b"\0" for number in range(first, last))
+        connection.sendall(plain + head + b"receipt:r\n\n" + body(last) + b"\0")
         answer = b""
         while b"receipt-id:r" not in answer:
             piece = connection.recv(65536)
             if not piece or b"ERROR\n" in piece:
                 raise GeneratorError(f"the broker answers {piece[:300]!r}")
             answer += piece
-        left -= count
 
 
 def accounted_bytes(broker: RunningBroker) -> int:
@@ -144,7 +159,7 @@ def measure(form: str, messages: int, body_bytes: int) -> Figures:
             accounted_bytes(broker)
             idle, _ = memory_bytes(broker.roots[0])
             cpu_before = machine.cpu_s(broker.roots)
-            fill(connection, messages, body_bytes)
+            fill(connection, messages, same_body(body_bytes))
             send_cpu_s = machine.cpu_s(broker.roots) - cpu_before
             accounted = accounted_bytes(broker)
             sent, _ = memory_bytes(broker.roots[0])

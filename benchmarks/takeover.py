@@ -21,7 +21,7 @@ from statistics import median
 from benchmarks.brokers.delosmq import DelosMQ
 from benchmarks.frames import connect_frame
 from benchmarks.measure import fresh_directory
-from benchmarks.restart import FORMS, fill
+from benchmarks.restart import FORMS, fill, same_body
 from delosmq.client import connect
 from delosmq.testing import BrokerPair, BrokerProcess
 from tests.postgres_server import PostgresServer, on_postgres
@@ -102,7 +102,7 @@ def send_backlog(broker: BrokerProcess, messages: int, body_bytes: int) -> None:
     with socket.create_connection(("127.0.0.1", broker.stomp_port), timeout=_PATIENCE_S) as connection:
         connection.sendall(connect_frame(_USER, _PASSWORD, "localhost"))
         connection.recv(65_536)
-        fill(connection, messages, body_bytes)
+        fill(connection, messages, same_body(body_bytes))
 
 
 def measure(pair: BrokerPair, times: int, messages: int, body_bytes: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""The Java client, and the newest broker, in the versions that Maven Central has, through Maven itself."""
+"""Java clients and brokers in the versions that Maven Central has, through Maven itself, which checks their sums."""
 
 from __future__ import annotations
 
@@ -36,22 +36,28 @@ _DEPENDENCY: Final = """\
     <dependency>
       <groupId>{group}</groupId>
       <artifactId>{artifact}</artifactId>
-      <version>{version}</version>
+      <version>{version}</version>{exclusions}
     </dependency>"""
+_EXCLUSION: Final = "<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is fetched: parts of ActiveMQ, all of one version, and what else it needs.
+    """What is fetched: parts of ActiveMQ or of another group, all of one version, and what else it needs.
 
     Attributes:
         marker: the file that shows that it is there.
         beside: group, artifact and range of versions of others.
+        without: groups whose parts are there already where it is used.
+        timeout_s: of Maven.
     """
 
     name: str
     artifacts: tuple[str, ...]
     beside: tuple[tuple[str, str, str], ...] = ()
+    group: str = "org.apache.activemq"
+    without: tuple[str, ...] = ()
+    timeout_s: float = _TIMEOUT_S
 
     @property
     def marker(self) -> str:
@@ -59,9 +65,11 @@ class Wanted:
 
     def pom(self, version: str) -> str:
         """For Maven."""
-        parts = [("org.apache.activemq", artifact, version) for artifact in self.artifacts]
+        parts = [(self.group, artifact, version) for artifact in self.artifacts]
+        left_out = "".join(_EXCLUSION.format(group=group) for group in self.without)
+        exclusions = f"<exclusions>{left_out}</exclusions>" if left_out else ""
         rows = [
-            _DEPENDENCY.format(group=group, artifact=artifact, version=each)
+            _DEPENDENCY.format(group=group, artifact=artifact, version=each, exclusions=exclusions)
             for group, artifact, each in (*parts, *self.beside)
         ]
         return _POM.format(name=self.name, dependencies="\n".join(rows))
@@ -79,6 +87,16 @@ ARTEMIS: Final = Wanted(
     ("artemis-server", "artemis-openwire-protocol", "artemis-stomp-protocol"),
     # For its store in a database.
     (("org.postgresql", "postgresql", "[42.7.0,42.8.0-alpha)"),),
+)
+KAFKA: Final = Wanted("kafka", ("kafka_2.13",), group="org.apache.kafka", timeout_s=900.0)
+SPARK_KAFKA: Final = Wanted(
+    "spark-kafka",
+    ("spark-sql-kafka-0-10_2.13",),
+    group="org.apache.spark",
+    without=(
+        *("org.apache.hadoop", "org.scala-lang", "org.scala-lang.modules", "org.slf4j", "at.yawk.lz4", "org.lz4"),
+        *("org.xerial.snappy", "com.google.code.findbugs"),
+    ),
 )
 
 
@@ -101,7 +119,8 @@ def fetched(version: str, cache: Path, what: Wanted = CLIENT) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "pom.xml").write_text(what.pom(_RANGES.get(version, version)))
-    command = [maven, "-B", "-q", "-U", "dependency:copy-dependencies"]
+    # Without --strict-checksums it only warns of a file that is not the one published.
+    command = [maven, "-B", "-q", "-U", "--strict-checksums", "dependency:copy-dependencies"]
     command += [f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     try:
         done = subprocess.run(
@@ -110,13 +129,16 @@ def fetched(version: str, cache: Path, what: Wanted = CLIENT) -> Path:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_TIMEOUT_S,
+            timeout=what.timeout_s,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
-        raise Missing(f"The {what.name} can't be fetched: Maven takes longer than {_TIMEOUT_S:.0f} s.") from error
+        raise Missing(
+            f"The {what.name} can't be fetched: Maven takes longer than {what.timeout_s:.0f} s; it goes on there when"
+            " it is asked again."
+        ) from error
     if done.returncode or not any(folder.glob(what.marker)):
-        said = (done.stdout + done.stderr).strip()[-400:]
+        said = (done.stdout + done.stderr).strip()[:400]
         raise Missing(
             f"{what.artifacts[0]} {version} can't be fetched from Maven Central; Maven said: {said or 'nothing'}"
         )

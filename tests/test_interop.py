@@ -13,7 +13,7 @@ from interop.__main__ import Ways, main
 from interop.brokers import NewestClassic
 from interop.compare import Difference, Verdict, compare, read_differences
 from interop.java import SOURCES, Client, sources, version_in
-from interop.maven import BROKER, NEWEST, fetched
+from interop.maven import BROKER, NEWEST, SPARK_KAFKA, fetched
 from interop.missing import Missing
 from interop.openwire.record import Tap
 from interop.programs import Outcome, normalised
@@ -148,6 +148,14 @@ class TestMaven:
         pom = (tmp_path / "broker-newest" / "pom.xml").read_text()
         assert pom.count("<artifactId>activemq-") == 4
         assert "<artifactId>spring-context</artifactId>" in pom
+
+    def test_what_is_there_already_is_left_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        self.maven(tmp_path, monkeypatch, "echo $@ > words; touch spark-sql-kafka-0-10_2.13-4.2.0.jar")
+        folder = fetched("4.2.0", tmp_path, SPARK_KAFKA)
+        pom = (folder / "pom.xml").read_text()
+        assert "<groupId>org.apache.spark</groupId>" in pom
+        assert "<exclusion><groupId>org.apache.hadoop</groupId><artifactId>*</artifactId></exclusion>" in pom
+        assert "--strict-checksums" in (folder / "words").read_text()
 
     def test_a_version_is_fetched_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         self.maven(tmp_path, monkeypatch, f"echo run >> {tmp_path}/runs; touch activemq-client-5.18.3.jar")
