@@ -181,6 +181,12 @@ async def test_a_broker_with_priority_is_used_as_soon_as_it_is_there(
         assert backup.accepted == 1
 
 
+async def until_it_has_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while "DMQ9068" not in caplog.text:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
 async def test_a_message_waits_no_longer_than_the_timeout(
     two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,9 +194,7 @@ async def test_a_message_waits_no_longer_than_the_timeout(
     async with await connected(broker, url_of(one, options="&timeout=40&warnAfterReconnectAttempts=1")) as connection:
         await connection.send(name, "x")
         one.close()
-        async with asyncio.timeout(WAIT_S):
-            while "DMQ9068" not in caplog.text:  # noqa: ASYNC110 - until the client has noticed
-                await asyncio.sleep(0)
+        await until_it_has_noticed(caplog)
         with pytest.raises(TimedOutError, match=r"DMQ9075: no broker of failover:.* was there for 40 ms"):
             await connection.send(name, "y")
         one.start()
@@ -201,6 +205,18 @@ async def test_a_message_waits_no_longer_than_the_timeout(
             found = [await consumer.receive(WAIT_S) for _ in range(2)]
         assert [None if one is None else one.text for one in found] == ["x", "z"]
     assert "DMQ9076" in caplog.text
+
+
+async def test_nor_does_the_first_message(
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, _ = two
+    async with await connected(broker, url_of(one, options="&timeout=40")) as connection:
+        one.close()
+        await until_it_has_noticed(caplog)
+        with pytest.raises(TimedOutError, match="DMQ9075"):
+            await asyncio.wait_for(connection.send(name, "x"), WAIT_S)
+        one.start()
 
 
 def test_a_message_of_the_blocking_client_waits_no_longer_either(name: str) -> None:

@@ -12,6 +12,7 @@ from delosmq.client import (
     ConnectionLostError,
     IllegalStateError,
     TextMessage,
+    TimedOutError,
     connect,
 )
 from delosmq.client.aio import AsyncConnection
@@ -59,6 +60,21 @@ async def test_but_not_of_one_that_is_made_again(broker: delosmq.Broker, aio: As
             async with await connection.create_session() as session:
                 await session.create_producer("asks.the.broker")
             await aio.reply(request, "2")
+            assert (await asyncio.wait_for(asking, WAIT_S)).text == "2"
+
+
+async def test_the_first_one_waits_no_longer_for_a_silent_broker(
+    broker: delosmq.Broker, aio: AsyncConnection, name: str
+) -> None:
+    with TcpProxy(broker.openwire_port) as proxy:
+        url = f"tcp://127.0.0.1:{proxy.port}"
+        async with connect_async(url, user=broker.user, password=broker.password) as connection:
+            proxy.blackhole()
+            with pytest.raises(TimedOutError, match="DMQ9070"):
+                await asyncio.wait_for(connection.request(name, "x", timeout_s=0.04), WAIT_S)
+            proxy.restore()
+            asking = asyncio.ensure_future(connection.request(name, "tea"))
+            await aio.reply(await received(aio, name), "2")
             assert (await asyncio.wait_for(asking, WAIT_S)).text == "2"
 
 

@@ -26,7 +26,7 @@ from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable, give_to_loop, message_of
 from delosmq.client.one_caller import is_cancelled
-from delosmq.client.options.arguments import demand_function, demand_name
+from delosmq.client.options.arguments import demand_function, demand_name, demand_timeout
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
 from delosmq.client.options.urls import ConnectionPlan
 from delosmq.client.replies import ReplyQueue
@@ -243,8 +243,14 @@ class AsyncConnection(AsyncCloseable):
             IllegalStateError: DMQ9001, it was closed meanwhile.
         """
         self._check()
-        replies = await self._reply_queue()
-        return await replies.ask(named(destination), message_of(message, properties), timeout_s)
+        demand_timeout(timeout_s)
+        target, asked = named(destination), message_of(message, properties)
+        try:
+            async with asyncio.timeout(timeout_s):
+                replies = await self._reply_queue()
+                return await replies.ask(target, asked, timeout_s)
+        except TimeoutError:
+            raise errors.not_replied(str(target), timeout_s or 0) from None
 
     async def _reply_queue(self) -> ReplyQueue:
         """The one of all requests; it is opened once, even when the request that begins with that is cancelled."""

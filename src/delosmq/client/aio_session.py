@@ -142,6 +142,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
     async def shared_producer(self) -> "AsyncProducer":
         """The one for messages that name their destination."""
         if self._shared is None:
+            await self._link.wait_for_room()
             self._shared = await self.create_producer()
         return self._shared
 

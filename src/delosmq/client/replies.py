@@ -7,10 +7,9 @@ from typing import Self
 from delosmq.client.aio_producer import AsyncProducer
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.destinations import JmsDestination
-from delosmq.client.errors import not_replied, wrong_argument
+from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage
-from delosmq.client.options.arguments import demand_timeout
 
 
 class ReplyQueue:
@@ -42,14 +41,12 @@ class ReplyQueue:
             waiting.set_result(reply)
 
     async def ask(self, destination: JmsDestination, request: JmsMessage, timeout_s: float | None) -> JmsMessage:
-        """The reply to a request; what comes later than its time is dropped.
+        """The reply to a request, which expires with the timeout; what comes after this was cancelled is dropped.
 
         Raises:
-            ClientOptionError: DMQ9056, the timeout is none, or another request waits under the same correlation id.
-            TimedOutError: DMQ9070.
+            ClientOptionError: DMQ9056, another request waits under the same correlation id.
             ConnectionLostError, IllegalStateError: the connection is lost, or closed.
         """
-        demand_timeout(timeout_s)
         if request.correlation_id is None:
             request.correlation_id = f"{self._queue.name}:{next(self._numbers)}"
         if request.correlation_id in self._waiting:
@@ -59,11 +56,8 @@ class ReplyQueue:
         reply: asyncio.Future[JmsMessage] = asyncio.get_running_loop().create_future()
         self._waiting[request.correlation_id] = reply
         try:
-            async with asyncio.timeout(timeout_s):
-                life_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1_000))
-                await self._producer.send(request, destination=destination, persistent=False, time_to_live_ms=life_ms)
-                return await self._link.outcome(reply)
-        except TimeoutError:
-            raise not_replied(str(destination), timeout_s or 0) from None
+            life_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1_000))
+            await self._producer.send(request, destination=destination, persistent=False, time_to_live_ms=life_ms)
+            return await self._link.outcome(reply)
         finally:
             del self._waiting[request.correlation_id]
