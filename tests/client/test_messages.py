@@ -9,6 +9,7 @@ from delosmq.client import (
     BytesMessage,
     Char,
     ClientConnection,
+    ClientOptionError,
     Float,
     Int,
     JmsMessage,
@@ -118,6 +119,17 @@ def test_headers_come_as_they_were(connection: ClientConnection, name: str) -> N
     assert (came.persistent, came.priority, came.properties["p"]) == (False, 7, 1)
     assert came.expiration_ms == came.timestamp_ms + 60_000
     assert (came.delivery_count, came.redelivered) == (1, False)
+
+
+def test_the_properties_of_a_group_are_its_headers_as_in_jms(connection: ClientConnection, name: str) -> None:
+    connection.send(name, "x", properties={"JMSXGroupID": "g", "JMSXGroupSeq": 3, "p": 1})
+    connection.send(name, TextMessage("y", group_id="h", properties={"JMSXGroupID": None}))
+    came, other = connection.messages(name, timeout_s=0.5)
+    assert (came.group_id, came.group_sequence, came.properties) == ("g", 3, {"p": 1})
+    assert (other.group_id, other.properties) == ("h", {})
+    for wrong in ({"JMSXGroupID": 5}, {"JMSXGroupSeq": "3"}):
+        with pytest.raises(ClientOptionError, match="DMQ9056: JMSXGroup"):
+            connection.send(name, "x", properties=wrong)
 
 
 def test_a_compressed_message_crosses_a_broker(broker: Any, name: str) -> None:

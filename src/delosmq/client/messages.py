@@ -31,6 +31,8 @@ REPEAT: Final = "AMQ_SCHEDULED_REPEAT"
 CRON: Final = "AMQ_SCHEDULED_CRON"
 DEFAULT_PRIORITY: Final = 4
 
+_GROUP: Final = "JMSXGroupID"
+_GROUP_SEQUENCE: Final = "JMSXGroupSeq"
 _I32: Final = Struct(">i")
 _MOST_INFLATED_BYTES: Final = 1 << 30
 _NOT_SET: Final = "say it when the message is made"
@@ -296,6 +298,7 @@ def command_of(message: JmsMessage, *, compresses: bool) -> MessageCommand:
     """
     command = MessageCommand(message.CODE)
     properties = _entries("properties", message.properties)
+    group_id, sequence = properties.pop(_GROUP, None), properties.pop(_GROUP_SEQUENCE, None)  # headers of OpenWire
     content = message._content()
     if content is not None and compresses:
         length = _I32.pack(len(content)) if message.CODE == BYTES_MESSAGE else b""
@@ -306,9 +309,10 @@ def command_of(message: JmsMessage, *, compresses: bool) -> MessageCommand:
     command.marshalled_properties = encode_map(entries) if entries else None
     command.correlation_id = _fitting("correlation_id", message.correlation_id)
     command.type = _fitting("type", message.type)
-    command.group_id = _fitting("group_id", message.group_id)
-    demand_number("group_sequence", message.group_sequence, MOST_INT, -MOST_INT - 1)
-    command.group_sequence = message.group_sequence
+    command.group_id = _fitting("group_id", message.group_id) if group_id is None else _fitting(_GROUP, group_id)
+    command.group_sequence = message.group_sequence if sequence is None else sequence
+    name = "group_sequence" if sequence is None else _GROUP_SEQUENCE
+    demand_number(name, command.group_sequence, MOST_INT, -MOST_INT - 1)
     command.reply_to = None if message.reply_to is None else named(message.reply_to).wire()
     return command
 
