@@ -130,8 +130,14 @@ def test_tls_with_a_certificate_that_is_believed_or_not(tmp_path: Path) -> None:
         trusting = f"{url}?transport.trustStore={stores.authority}"
         with connect(trusting, user=broker.user, password=broker.password) as connection:
             connection.send("x", "secret")
-        said = refusal(lambda: connect(f"{url}?transport.trustStore={tmp_path}/none.pem"), ConnectionLostError)
-        assert "trustStore or keyStore can't be used" in said
+
+
+@pytest.mark.parametrize("option", ["transport.trustStore", "transport.keyStore"])
+def test_a_file_of_tls_that_is_not_there_is_named_even_with_failover(tmp_path: Path, option: str) -> None:
+    url = f"failover:(ssl://localhost:1?{option}={tmp_path}/none.pem)"
+    said = refusal(lambda: connect(url), ClientOptionError)
+    assert said.startswith(f"DMQ9051: ssl://localhost:1: '{option}' is '{tmp_path}/none.pem', but must be a PEM file")
+    assert said.endswith("No such file or directory.")
 
 
 def test_a_wrong_password(broker: delosmq.Broker) -> None:

@@ -80,6 +80,7 @@ def test_delays_between_rounds_grow_up_to_a_limit() -> None:
         ("localhost:61616", "DMQ9052"),
         ("tcp://", "DMQ9052: 'tcp://' is no URL of a broker: it names no host; write tcp://host:61616."),
         ("tcp://x:99999", "DMQ9052"),
+        ("tcp://x:0", "DMQ9052: 'tcp://x:0' is no URL of a broker: port 0 is none to connect to; write tcp://x:61616."),
         ("failover:()", "DMQ9052: 'failover:' is no URL of a broker: it lists no broker;"),
         ("failover:(tcp://a", "DMQ9052: 'failover:' is no URL of a broker: write failover:(tcp://a:61616,"),
         ("failover:(tcp://a)?randomise=true", "DMQ9050: failover:(tcp://a:61616): there is no option 'randomise'; did"),

@@ -192,6 +192,9 @@ WRONG_CONNECTIONS: dict[str, Mapping[str, object]] = {
     "redelivery_policies['orders'].redelivery_delay_ms is -1": {
         "redelivery_policies": {"orders": RedeliveryPolicy(redelivery_delay_ms=-1)}
     },
+    "redelivery_policies['orders'].use_exponential_back_off is 'no', but must be True or False": {
+        "redelivery_policies": {"orders": RedeliveryPolicy(use_exponential_back_off="no")}  # type: ignore[arg-type]
+    },
     "redelivery_policies['orders'].back_off_multiplier is nan": {
         "redelivery_policies": {"orders": RedeliveryPolicy(back_off_multiplier=math.nan)}
     },

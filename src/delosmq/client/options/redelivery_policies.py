@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from delosmq.client.errors import wrong_argument, wrong_destination
-from delosmq.client.options.arguments import demand_entries, demand_number, demand_text
+from delosmq.client.options.arguments import demand_entries, demand_flag, demand_number, demand_text
 from delosmq.client.options.option_texts import bounds_of, kinds_of
 from delosmq.sessions.openwire.client.options import RedeliveryPolicy
 from delosmq.wire.openwire.structures import Destination, destination_of
@@ -65,7 +65,9 @@ def _check(name: str, policy: object) -> None:
     if not isinstance(policy, RedeliveryPolicy):
         raise wrong_argument(name, policy, "a RedeliveryPolicy")
     for field, kind in kinds_of(RedeliveryPolicy()).items():
-        if kind is not bool:
+        if kind is bool:
+            demand_flag(f"{name}.{field}", getattr(policy, field))
+        else:
             least, most = bounds_of(field)
             demand_number(f"{name}.{field}", getattr(policy, field), most, least, kind)
 

@@ -257,6 +257,9 @@ def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
             raise wrong_url(shown, f"it names no broker; write {LOCAL}://NAME, as vm_url of the broker says.")
     elif not split.hostname:
         raise wrong_url(shown, f"it names no host; write {split.scheme}://host:{DEFAULT_PORTS[split.scheme]}.")
+    elif port == 0:
+        meant = f"{split.scheme}://{split.hostname}:{DEFAULT_PORTS[split.scheme]}"
+        raise wrong_url(shown, f"port 0 is none to connect to; write {meant}.")
     if split.username is not None or split.password is not None:
         raise wrong_url(f"{split.scheme}://...", "it holds a user; say user= and password=, or jms.userName= in it.")
     if split.path not in ("", "/"):
