@@ -25,6 +25,7 @@ def test_a_router_keeps_the_promises_of_the_page(part: int) -> None:
     assert min(vars(total).values()) > PART  # of each kind something happened
 
 
+@pytest.mark.sources
 @pytest.mark.parametrize("name", MUTANTS)
 def test_one_that_breaks_a_promise_is_caught(name: str) -> None:
     for seed in range(MOST_FOR_A_MUTANT):

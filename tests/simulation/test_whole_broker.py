@@ -57,6 +57,7 @@ def test_enough_happens_in_the_histories() -> None:
     assert min(total.commits, total.prepared, total.duplicates, total.drained, total.leased, total.fenced) > 0
 
 
+@pytest.mark.sources
 @pytest.mark.parametrize("name", CANARIES)
 def test_a_broker_that_breaks_a_promise_is_caught(name: str) -> None:
     canary = CANARIES[name]
@@ -67,6 +68,7 @@ def test_every_kind_of_step_comes_up() -> None:
     assert {step.kind for seed in range(20) for step in steps_of(seed)} >= ACTS.keys()
 
 
+@pytest.mark.sources
 def test_a_failing_history_is_made_short_and_fails_again_as_before() -> None:
     canary = CANARIES["acknowledged lease served again"]
     seed = next(seed for seed in range(canary.within) if failure_of(seed, canary) is not None)
