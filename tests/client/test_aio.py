@@ -34,6 +34,15 @@ async def test_messages_are_sent_and_taken_in_a_loop(aio: AsyncConnection, name:
         assert [message async for message in await session.create_browser(name)] == []
 
 
+async def test_a_loop_of_sends_without_an_answer_lets_others_have_their_turn(aio: AsyncConnection, name: str) -> None:
+    async with await aio.create_session() as session:
+        producer = await session.create_producer(name)
+        other = asyncio.ensure_future(asyncio.sleep(0))
+        for _ in range(1_000):
+            await producer.send("x", persistent=False)
+        assert other.done()
+
+
 async def test_a_message_whose_loop_has_ended_says_that_the_loop_acknowledges(aio: AsyncConnection, name: str) -> None:
     await aio.send(name, "one pot of tea")
     loop = aio.messages(name, timeout_s=WAIT_S)

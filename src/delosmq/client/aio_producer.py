@@ -37,6 +37,8 @@ from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.wire.openwire.commands import MessageCommand
 
 _HIGHEST_PRIORITY: Final = 9
+_MOST_SENT_IN_TURN: Final = 64
+"""Without an answer, before others of the loop have their turn: a timeout, a broken connection, a listener."""
 _MOST_POSTED_BYTES: Final = 1 << 16
 """Of a message that another thread hands over and does not wait for: so many times the number of those is the most that
 they take."""
@@ -172,6 +174,7 @@ class AsyncProducer(AsyncCloseable):
         self._machine = machine
         self._room = asyncio.Event()
         machine.waiter = self._room
+        self._sent_in_turn = 0
 
     async def send(
         self,
@@ -246,7 +249,9 @@ class AsyncProducer(AsyncCloseable):
     async def send_prepared(self, prepared: "PreparedMessage", on_completion: CompletionListener | None = None) -> str:
         """Waits for room, and for the broker's answer if there will be one. Gives the message's id."""
         link = self._link
-        if not (link.room.is_set() and self._machine.has_room()):
+        self._sent_in_turn += 1
+        if self._sent_in_turn > _MOST_SENT_IN_TURN or not (link.room.is_set() and self._machine.has_room()):
+            self._sent_in_turn = 0
             await self._wait_for_room()
         if link.machine.temporaries.is_gone(prepared.wire):
             raise machine_errors.deleted_destination(str(prepared.target))
@@ -268,6 +273,7 @@ class AsyncProducer(AsyncCloseable):
         session = self._session
         session.begin_to_wait()
         try:
+            await asyncio.sleep(0)
             await self._link.wait_for_room()
             self._check_open()
             while not self._machine.has_room():
