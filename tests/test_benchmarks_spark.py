@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.spark import compare
+from benchmarks.cells import Latency
+from benchmarks.spark import beside, compare
+from benchmarks.spark.beside import Waits, between
 from benchmarks.spark.compare import KAFKA, READ, Case, order, render, shortfalls
+from benchmarks.spark.ping import pings
 from benchmarks.spark.rows import BODY_BYTES, SETS, body, columns, count_parquet, mapped, write_arrow, write_parquet
 from benchmarks.spark.usage import Pace, ProcessTime, Usage, pace, parse_stat, split
 
@@ -53,6 +56,54 @@ def test_one_batch_has_no_steady_pace():
 def test_a_query_without_rows_has_no_pace():
     with pytest.raises(ValueError, match="no rows"):
         pace(BATCHES[-1:], BEGAN_S)
+
+
+class Broker:
+    """A clock that a round trip moves on, by what each of them takes in ms; waiting moves it on, too."""
+
+    def __init__(self, *takes_ms: float, late_ms: float = 0.0) -> None:
+        self._takes_ms = list(takes_ms)
+        self._late_ms = late_ms
+        self.now_s = 100.0
+
+    def round_trip(self) -> None:
+        self.now_s += self._takes_ms.pop(0) / 1_000
+
+    def over(self, wait_s: float) -> bool:
+        self.now_s += wait_s + (self._late_ms / 1_000 if wait_s else 0.0)
+        return not self._takes_ms
+
+    def pings_ms(self) -> list[float]:
+        return [round(took * 1_000, 3) for _, took in pings(self.round_trip, self.over, lambda: self.now_s)]
+
+
+def test_a_ping_behind_a_slow_one_counts_from_when_it_was_due():
+    assert Broker(0.25, 3.25, 0.25, 0.25, 0.25, 0.25).pings_ms() == [0.25, 3.25, 2.5, 1.75, 1.0, 0.25]
+
+
+def test_a_ping_that_is_late_by_itself_counts_from_when_it_was_sent():
+    assert Broker(0.25, 0.25, 0.25, late_ms=5.0).pings_ms() == [0.25, 0.25, 0.25]
+
+
+def test_pings_under_way_when_the_work_began_or_ended_count():
+    seen = [(1.0, 0.5), (2.0, 1.5), (3.0, 0.25), (4.0, 2.0), (5.0, 0.125)]
+    assert between(seen, 3.125, 4.5) == Latency(3, p50_ms=1_500.0, p99_ms=2_000.0, p999_ms=2_000.0, max_ms=2_000.0)
+
+
+def _waits(what: str, longest_ms: float, p999_ms: float) -> Waits:
+    quiet = Latency(2_000, 0.25, 0.5, 0.75, 1.0)
+    return Waits(what, 2.0, quiet, Latency(2_000, 0.25, 0.5, p999_ms, longest_ms))
+
+
+def test_what_waits_too_long_or_grows_falls_short():
+    good, slow = _waits("good", 9.0, 4.0), _waits("slow", 11.0, 6.0)
+    assert beside.shortfalls([good], [_waits("good", 50.0, 4.0)], {10_000: 8.0, 1_000_000: 9.0}) == []
+    assert beside.shortfalls([good, slow], [good, slow], {10_000: 8.0, 1_000_000: 12.0}) == [
+        "slow: a ping waits 11.0 ms; the aim is 10",
+        "slow: one ping of a thousand waits 6.0 ms; the aim is 5",
+        "a row takes 12.0 us with 1,000,000 messages behind it, 8.0 with 10,000",
+    ]
+    assert "| slow | 2.00 | 2,000 | 0.25 | 0.50 | 6.00 | 11.00 | 1.00 |" in beside.render_waits([slow])
 
 
 def test_no_two_bodies_are_alike_and_all_have_one_length():

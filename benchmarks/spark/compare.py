@@ -15,11 +15,10 @@ import argparse
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -33,13 +32,10 @@ from benchmarks.brokers.base import CACHE, CHECKOUT, BrokerUnavailable, RunningB
 from benchmarks.brokers.kafka import VERSION as KAFKA_VERSION
 from benchmarks.brokers.kafka import Kafka, await_listening
 from benchmarks.compare import RESULTS
-from benchmarks.frames import connect_frame
 from benchmarks.measure import fresh_directory
-from benchmarks.restart import FORMS, fill
-from benchmarks.spark.rows import HEADERS, SETS, body, count_parquet, write_arrow, write_parquet
-from benchmarks.takeover import command_of
-from delosmq.spark.lease_client import LeaseClient
-from delosmq.spark.options import parse_options
+from benchmarks.restart import FORMS
+from benchmarks.spark.broker import PASSWORD, arrived, broker_command, fill_queue, login_to
+from benchmarks.spark.rows import SETS, count_parquet, write_arrow, write_parquet
 from delosmq.spark.pipeline import explain_failure
 from delosmq.testing import BrokerProcess
 from interop.maven import SPARK_KAFKA, fetched
@@ -61,7 +57,6 @@ NEAREST: Final = "4.2.0"
 """The newest connector that Maven Central was seen to have."""
 QUERIES: Final = 2
 CPU: Final = ("broker", "python", "jvm", "driver")
-USER = PASSWORD = "admin"
 _TIMEOUT_S: Final = 1_800.0
 _SAID: Final = 20_000
 """Of what a session that failed wrote, its last characters."""
@@ -137,10 +132,10 @@ class Bench:
         queues = [f"bench.{number}" for number in range(QUERIES)]
         with BrokerProcess(place / "broker", password=PASSWORD, command=self.command) as broker:
             broker.start()
-            login = {"servers": f"127.0.0.1:{broker.http_port}", "user": USER, "password": PASSWORD}
+            login = login_to(broker)
             if case.task == WRITE:
                 found = self._run(case, place, [{**login, "queue": queue} for queue in queues], broker.pid)
-                found["written"] = [arrived(broker, login, queue, self.rows) for queue in queues]
+                found["written"] = [arrived(broker, queue, self.rows) for queue in queues]
                 return found
             for queue in queues:
                 fill_queue(broker, queue, self.rows)
@@ -196,23 +191,6 @@ class Bench:
         return found
 
 
-def fill_queue(broker: BrokerProcess, queue: str, rows: int) -> None:
-    """Durable messages over STOMP; returns when all are confirmed."""
-    with socket.create_connection(("127.0.0.1", broker.stomp_port)) as connection:
-        connection.sendall(connect_frame(USER, PASSWORD, "localhost"))
-        connection.recv(65_536)
-        fill(connection, rows, body, queue=queue, properties=HEADERS)
-
-
-def arrived(broker: BrokerProcess, login: Mapping[str, str], queue: str, rows: int) -> int:
-    """How many messages are in the queue, which they enter in slices after the sink was answered."""
-    client = LeaseClient(parse_options({**login, "subscribe": "any"}).connection)
-    with contextlib.closing(client):
-        with contextlib.suppress(TimeoutError):
-            broker.wait_for(lambda: client.queue(queue).message_count >= rows, f"{rows} messages in {queue}")
-        return client.queue(queue).message_count
-
-
 def spark_version() -> str:
     """Of the installed one. Raises BrokerUnavailable: there is none."""
     try:
@@ -237,15 +215,6 @@ def connector() -> tuple[list[str], str]:
     return [str(jar) for jar in sorted(folder.glob("*.jar"))], version
 
 
-def broker_command() -> tuple[str, list[str]]:
-    """The form that runs, compiled if it is there, and its command. Raises BrokerUnavailable: there is none."""
-    try:
-        return "compiled", command_of("compiled")
-    except BrokerUnavailable as error:
-        print(f"the pure form instead: {error}", file=sys.stderr, flush=True)
-        return "pure", command_of("pure")
-
-
 def order(cases: list[Case], number: int) -> list[Case]:
     """Of a round: each begins with another way."""
     turn = number % max(len(cases), 1)
@@ -254,7 +223,7 @@ def order(cases: list[Case], number: int) -> list[Case]:
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """All rounds. Raises BrokerUnavailable: DelosMQ or Spark can't be had."""
-    form, command = (arguments.form, command_of(arguments.form)) if arguments.form else broker_command()
+    form, command = broker_command(arguments.form)
     cases = [Case(READ, columns, way) for columns in arguments.columns for way in SOURCES]
     cases += [Case(WRITE, "body", way) for way in SINKS]
     cases = [case for case in cases if case.way in arguments.ways and case.task in arguments.only]
