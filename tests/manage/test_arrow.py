@@ -11,6 +11,7 @@ import pyarrow
 import pytest
 
 from delosmq.manage.http.arrow import SLICE_BYTES, SLICE_ROWS
+from delosmq.model.ids import WallMs
 from delosmq.model.message import MAP_BODY, OBJECT_BODY, Message
 from delosmq.wire.openwire.commands import OBJECT_MESSAGE, MessageCommand
 from delosmq.wire.openwire.heads import encode_head
@@ -136,6 +137,18 @@ async def test_expiration_and_redelivery_are_shown(api: Api):
     row = table(await api.get(ROWS)).to_pylist()[0]
     assert (row["redelivered"], row["delivery_count"], row["user"], row["body_kind"]) == (True, 2, None, "map")
     assert row["expiration"] == datetime.fromtimestamp((START_MS + 1) / 1000, UTC)
+
+
+async def test_times_that_a_client_sets_too_late_for_any_reader_are_the_last_that_all_have(api: Api):
+    never = (1 << 63) - 1
+    api.broker.producers.send(
+        Message("q", "openwire/12", b"", b"x", timestamp_ms=WallMs(never), expires_at_ms=WallMs(never))
+    )
+    await api.open("g")
+    await api.lease(0, 1)
+    row = table(await api.get(f"{ROWS}?columns=timestamp,expiration")).to_pylist()[0]
+    last = datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
+    assert row == {"timestamp": last, "expiration": last}
 
 
 async def test_batches_end_at_the_row_limit(api: Api):

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,14 @@ def test_halves_of_characters_do_not_stop_a_query(sender: ClientConnection, read
     start = reader.initialOffset()
     (row,) = rows_of(reader, start, reader.latestOffset(start, ReadMaxRows(9)))
     assert (row["body"], row["properties"]) == (b"a\xed\xa0\x80", [("half", "?b")])
+
+
+def test_times_that_no_reader_has_do_not_stop_a_query(sender: ClientConnection, reader_of: Callable[..., Any]):
+    sender.send("q", "a", time_to_live_ms=(1 << 62) - 1)
+    reader = reader_of(columns="expiration")
+    start = reader.initialOffset()
+    (row,) = rows_of(reader, start, reader.latestOffset(start, ReadMaxRows(9)))
+    assert row["expiration"] == datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)
 
 
 def test_an_executor_loads_nothing_of_a_client_and_gets_no_password(

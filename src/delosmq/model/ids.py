@@ -24,3 +24,7 @@ WallMs = NewType("WallMs", int)
 MonotonicNs = NewType("MonotonicNs", int)
 
 NOTHING_DURABLE: Final = Position(0)
+
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999. Clients may set later times, which those who read rows do not have: Arrow's microseconds
+end in the year 294247, Python's dates and Spark's texts with this one."""

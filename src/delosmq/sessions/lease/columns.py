@@ -1,7 +1,7 @@
 """Messages as columns: plain lists in the order and with the names of the published schema.
 
-``timestamp`` and ``expiration`` are microseconds since the epoch (UTC), properties are lists of names and of texts with
-the ends of each row.
+``timestamp`` and ``expiration`` are microseconds since the epoch (UTC), `LAST_MS` at most; properties are lists of
+names and of texts with the ends of each row.
 """
 
 from typing import Final
@@ -10,6 +10,7 @@ from zlib import crc32
 from delosmq.engine.api import Slot
 from delosmq.model.conversion import Conversion, Conversions
 from delosmq.model.errors import BrokerError
+from delosmq.model.ids import LAST_MS
 from delosmq.model.message import BODY_KIND_NAMES, BYTES_BODY, HubMessage, Message
 
 BODY: Final = "body"
@@ -219,7 +220,7 @@ class Columns:
         if name == "durable":
             return [slot.message.durable for slot in slots]
         if name == "timestamp":
-            return [slot.message.timestamp_ms * _US_PER_MS for slot in slots]
+            return [min(slot.message.timestamp_ms, LAST_MS) * _US_PER_MS for slot in slots]
         if name == "expiration":
             return [expires_at_us(slot.message) for slot in slots]
         if name == "redelivered":
@@ -266,4 +267,4 @@ def body_lengths(slots: list[Slot], conversions: Conversions) -> list[int]:
 
 def expires_at_us(message: Message) -> int | None:
     """When a message expires; None for never."""
-    return message.expires_at_ms * _US_PER_MS if message.expires_at_ms else None
+    return min(message.expires_at_ms, LAST_MS) * _US_PER_MS if message.expires_at_ms else None

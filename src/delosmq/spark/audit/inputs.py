@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from delosmq.model.ids import LAST_MS
 from delosmq.model.reserved_names import EVENTS_ADDRESS
 from delosmq.spark.archive import read_archive
 from delosmq.spark.archive.files import local_path
@@ -12,8 +13,6 @@ from delosmq.spark.schema import column_names, spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LAST_MS: Final = 253_402_300_799_999
-"""The end of the year 9999: a later time is no time."""
 LAST_NUMBER: Final = 10**18
 """Of a producer: differences of two must fit into 64 bits."""
 RECORD: Final = (

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from delosmq import client
 from delosmq.model.bodies import encode_map_body, encode_stream_body
+from delosmq.model.ids import LAST_MS
 from delosmq.model.properties import property_text
 from delosmq.spark.errors import AnswerError
 from delosmq.spark.schema import arrow_schema
@@ -87,9 +88,9 @@ class StockRows:
             case "durable":
                 return message.persistent
             case "timestamp":
-                return message.timestamp_ms * _US_PER_MS
+                return min(message.timestamp_ms, LAST_MS) * _US_PER_MS
             case "expiration":
-                return message.expiration_ms * _US_PER_MS or None
+                return min(message.expiration_ms, LAST_MS) * _US_PER_MS or None
             case "reply_to":
                 return None if message.reply_to is None else str(message.reply_to)
             case "user":
