@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -121,14 +122,21 @@ class FailoverLoad:
         self._sending = False
         self._threads[0].join(PATIENCE_S)
         assert not self._threads[0].is_alive()
+        # One commit for each message: what there is may take a while, as long as it becomes less.
         with self.changed:
-            self.changed.wait_for(lambda: self.wrong or not self.lost(), PATIENCE_S)
+            more = True
+            while more and self.lost() and not self.wrong:
+                wanted = len(self.taken) + min(100, len(self.lost()))
+                more = self.changed.wait_for(partial(self._has_taken, wanted), PATIENCE_S)
         self._ended = True
         self._threads[1].join(PATIENCE_S)
         assert not self.wrong, self.wrong
-        assert not self.lost(), f"confirmed and lost: {sorted(self.lost())[:10]}"
+        assert not self.lost(), f"confirmed and lost: {len(self.lost())}, such as {sorted(self.lost())[:10]}"
         again = [number for number, times in self.taken.items() if times > 1 and number not in self.doubtful]
         assert not again, f"taken, and back again: {again[:10]}"
+
+    def _has_taken(self, wanted: int) -> bool:
+        return bool(self.wrong) or len(self.taken) >= wanted
 
     def lost(self) -> set[int]:
         return self.confirmed - set(self.taken) - self.uncertain
