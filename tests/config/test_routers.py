@@ -115,6 +115,8 @@ def test_an_acceptor_names_its_router_wherever_that_stands(load: Load) -> None:
         (routers(one(), "\n", one()), 6, "DMQ4008", "connection-router 'r' is already in line 4"),
         (routers(one("<key-type>HOST</key-type>")), 5, "DMQ4005", "CLIENT_ID, SNI_HOST, SOURCE_IP, USER_NAME or"),
         (routers(one("<key-filter>(</key-filter>")), 5, "DMQ4005", "a regular expression of Java"),
+        (routers(one("<key-filter>(?&lt;=a)b</key-filter>")), 5, "DMQ4005", "'(?<=a)b' but must be"),
+        (routers(one("<key-filter>colou?r(</key-filter>")), 5, "DMQ4005", "'colou?r(' but must be"),
         (routers(one("<local-target-filter>(a++)</local-target-filter>")), 5, "DMQ4005", "possessive"),
         (routers(one('<policy name="ROUND_ROBBIN"/>')), 5, "DMQ4005", "did you mean 'ROUND_ROBIN'?"),
         (routers(one('<policy name="CONSISTENT_HASH_MODULO"/>')), 5, "DMQ4005", "lacks the property MODULO"),

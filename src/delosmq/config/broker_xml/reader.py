@@ -1,5 +1,6 @@
 """Puts the elements of a file to the catalogue: obeys, lists or refuses each by its policy."""
 
+import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -23,6 +24,8 @@ _MISPLACED: Final[dict[tuple[str, str], str]] = {
 
 # Letters of a wrong value that a message repeats.
 _MOST_SHOWN: Final = 100
+_OPTIONS: Final = re.compile(r"(?<!\()\?(?=.*=)", re.DOTALL)
+"""Where the options of a URL begin, which may hold passwords; no regular expression has one of its groups there."""
 
 
 class Reader:
@@ -97,8 +100,7 @@ class Reader:
         try:
             return parse(text)
         except ValueError as rule:
-            # The options of a URL may hold passwords.
-            shown = text.split("?")[0][:_MOST_SHOWN]
+            shown = _OPTIONS.split(text)[0][:_MOST_SHOWN]
             self.findings.add(WRONG_VALUE, line, f"{what} is {shown!r} but must be {rule}")
             return default
 
