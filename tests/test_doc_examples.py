@@ -9,6 +9,8 @@ from delosmq.config.broker_xml import load_broker_xml
 from tools import doc_types
 from tools.doc_examples import Example, documents, examples, failure
 
+pytestmark = pytest.mark.sources
+
 ROOT = Path(__file__).resolve().parent.parent
 FOUND = [example for document in documents(ROOT) for example in examples(document, ROOT)]
 

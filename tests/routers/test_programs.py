@@ -12,7 +12,7 @@ from interop.routers.programs import PROGRAMS
 from interop.routers.site import Site
 from tests.server.test_discovery_groups import port as port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sources]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
