@@ -310,9 +310,12 @@ def command_of(message: JmsMessage, *, compresses: bool) -> MessageCommand:
     command.correlation_id = _fitting("correlation_id", message.correlation_id)
     command.type = _fitting("type", message.type)
     command.group_id = _fitting("group_id", message.group_id) if group_id is None else _fitting(_GROUP, group_id)
-    command.group_sequence = message.group_sequence if sequence is None else sequence
-    name = "group_sequence" if sequence is None else _GROUP_SEQUENCE
-    demand_number(name, command.group_sequence, MOST_INT, -MOST_INT - 1)
+    if sequence is None:
+        demand_number("group_sequence", message.group_sequence, MOST_INT, -MOST_INT - 1)
+        sequence = message.group_sequence
+    else:
+        demand_number(_GROUP_SEQUENCE, sequence, MOST_INT, -MOST_INT - 1)
+    command.group_sequence = sequence
     command.reply_to = None if message.reply_to is None else named(message.reply_to).wire()
     return command
 
