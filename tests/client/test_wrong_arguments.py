@@ -209,9 +209,9 @@ def test_a_connection_that_can_t_be_meant_so_is_not_made(said: str) -> None:
 
 def test_a_flag_of_a_policy_that_is_none_is_refused() -> None:
     # Compiled, a policy takes no other type in the first place.
-    with pytest.raises((ClientOptionError, TypeError), match="must be True or False|bool object expected"):
-        policy = RedeliveryPolicy(use_exponential_back_off="no")  # type: ignore[arg-type]
-        connect("vm://none", redelivery_policies={"orders": policy})
+    no: Any = "no"
+    with pytest.raises((ClientOptionError, TypeError), match=r"must be True or False|bool object expected"):
+        connect("vm://none", redelivery_policies={"orders": RedeliveryPolicy(use_exponential_back_off=no)})
 
 
 def test_a_context_of_tls_is_taken() -> None:
