@@ -175,16 +175,19 @@ class Bench:
             "broker_pid": broker_pid,
         }
         path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.spark.worker"],
-            input=json.dumps(job),
-            env={**os.environ, "PYTHONPATH": path},
-            cwd=place,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_S,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "benchmarks.spark.worker"],
+                input=json.dumps(job),
+                env={**os.environ, "PYTHONPATH": path},
+                cwd=place,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"{case}: Spark takes longer than {_TIMEOUT_S:.0f} s") from error
         if done.returncode:
             raise RuntimeError(f"{case}: Spark failed: {explain_failure(done.stderr[-_SAID:])}")
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
