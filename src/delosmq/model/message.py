@@ -200,7 +200,8 @@ class HubMessage:
         body: text as UTF-8, map and stream bodies as JSON text (`delosmq.model.bodies`), others as they are.
         properties: application properties in the order they were sent.
         property_kinds: the JMS type where the value alone does not say it: bytes, shorts, floats, small longs.
-        reply_to: one of the ``*_MARK`` constants and an address; without one, what only its sender understands.
+        correlation_bytes: the correlation id of a sender that gave bytes; the text has them as UTF-8, if they are that.
+        reply_to: one of the ``*_SCHEME`` constants and an address; without one, what only its sender understands.
     """
 
     def __init__(self, body: bytes, body_kind: int) -> None:
@@ -209,6 +210,7 @@ class HubMessage:
         self.properties: dict[str, PropertyValue] = {}
         self.property_kinds: dict[str, int] = {}
         self.correlation_id: str | None = None
+        self.correlation_bytes: bytes | None = None
         self.reply_to: str | None = None
         self.type: str | None = None
         self.content_type: str | None = None

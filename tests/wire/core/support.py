@@ -9,7 +9,7 @@ from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 from delosmq.model.properties import BOOLEAN_KIND, INT_KIND, LONG_KIND, STRING_KIND, TypedValue
 from delosmq.wire.core.codec import CLASSES, TABLE, WHOLE_MESSAGES, PacketReader
 from delosmq.wire.core.decoder import CoreDecoder, CoreLimits
-from delosmq.wire.core.message import CoreMessage
+from delosmq.wire.core.message import CoreMessage, CoreMessageReader
 from delosmq.wire.core.message_packets import (
     SessionReceiveLargeMessage,
     SessionReceiveMessage,
@@ -221,4 +221,16 @@ def golden() -> dict[str, tuple[int, bytes]]:
         if not line.startswith("#"):
             name, version, frame = line.split()
             found[f"{name} {version}"] = (int(version), bytes.fromhex(frame))
+    return found
+
+
+def golden_messages() -> dict[str, CoreMessage]:
+    """The messages of Java clients by name."""
+    lines = (GOLDEN / "messages.txt").read_text("utf-8").splitlines()
+    found: dict[str, CoreMessage] = {}
+    for line in lines:
+        if not line.startswith("#"):
+            name, message = line.split()
+            encoded = bytes.fromhex(message)
+            found[name] = CoreMessageReader().read(encoded, 0, len(encoded))
     return found

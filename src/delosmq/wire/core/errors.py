@@ -5,7 +5,7 @@ None of them repeats the value of a field, because that may be a credential.
 
 from typing import Final
 
-from delosmq.model.errors import MisuseError, PeerError, error_of, peer_error
+from delosmq.model.errors import LimitError, MisuseError, PeerError, error_of, peer_error
 
 _CHECK: Final = "Check that the client speaks CORE to this port, and that no proxy between changes its bytes."
 
@@ -101,3 +101,23 @@ def control_too_large(code: int, size: int, limit: int) -> str:
 @error_of("DMQ5612", MisuseError)
 def no_such_type(code: int) -> str:
     return f"a packet of type {code} can't be encoded: use one of the classes of delosmq.wire.core."
+
+
+@error_of("DMQ5613", LimitError)
+def id_too_long(name: str, size: int, limit: int) -> str:
+    return f"the property {name} of a message has a length of {size}, and {limit} may be: use a shorter one."
+
+
+@peer_error("DMQ5614")
+def not_inflatable() -> str:
+    return "a body is marked as compressed and is not zlib: compress it as the Java client does."
+
+
+@error_of("DMQ5615", InflatedTooFarError)
+def inflates_too_far(limit: int) -> str:
+    return f"a compressed body inflates to more than {limit} bytes: send it uncompressed, or as several messages."
+
+
+@error_of("DMQ5616", MisuseError)
+def not_a_head(protocol: str) -> str:
+    return f"a message of protocol '{protocol}' is none of CORE: convert it to the hub form first."

@@ -118,6 +118,47 @@ class CoreMessage:
         pieces.append(self.head)
 
 
+def user_id_of(head: bytes) -> bytes:
+    """The 16 bytes that its sender gave a message; empty for none."""
+    at = _user_id_at(head)
+    return head[at + 1 : at + 1 + USER_ID_BYTES] if head[at] == 1 else b""
+
+
+def type_of(head: bytes) -> int:
+    """The type of a message: one of the ``*_TYPE`` constants, or another."""
+    return head[_run_at(head)]
+
+
+def with_address(head: bytes, address: str) -> bytes:
+    """A head with another address."""
+    encoded = encode_simple(address)
+    return b"".join((_ADDRESS_START.pack(1, len(encoded)), encoded, head[_user_id_at(head) :]))
+
+
+def with_fields(head: bytes, *, durable: bool, expiration: int, priority: int) -> bytes:
+    """A head with what the broker may have changed; the same one when it has changed nothing."""
+    at = _run_at(head)
+    kind, durable_flag, old_expiration, timestamp, old_priority = _unpack_run(head, at)
+    if old_expiration == expiration and old_priority == priority and (durable_flag != 0) == durable:
+        return head
+    run = _RUN.pack(kind, 1 if durable else 0, expiration, timestamp, priority)
+    return b"".join((head[:at], run, head[at + _RUN_BYTES :]))
+
+
+def _user_id_at(head: bytes) -> int:
+    """Where the flag of the user id stands."""
+    if not head[0]:
+        return 1
+    (size,) = _unpack_i32(head, 1)
+    return _ADDRESS_START.size + int(size)
+
+
+def _run_at(head: bytes) -> int:
+    """Where the type stands."""
+    at = _user_id_at(head)
+    return at + 1 + USER_ID_BYTES if head[at] == 1 else at + 1
+
+
 class CoreMessageReader:
     """Reads messages of one connection; remembers the address of the last one."""
 
@@ -150,10 +191,21 @@ class CoreMessageReader:
             PeerError: DMQ5604 to DMQ5606, it reaches beyond, or is malformed.
         """
         start = at + _ID_BYTES
-        if start + _SMALLEST_HEAD_BYTES > end:
+        if start > end:
             raise errors.truncated(_WHERE, "headers", at)
-        message = CoreMessage()
+        message = self.read_head(encoded, start, end)
         (message.message_id,) = _unpack_i64(encoded, at)
+        return message
+
+    def read_head(self, encoded: bytes, start: int, end: int) -> CoreMessage:
+        """The same without its id: of a head, as a message keeps it.
+
+        Raises:
+            PeerError: DMQ5604 to DMQ5606, it reaches beyond, or is malformed.
+        """
+        if start + _SMALLEST_HEAD_BYTES > end:
+            raise errors.truncated(_WHERE, "headers", start)
+        message = CoreMessage()
         at = self._read_address(message, encoded, start, end)
         if at >= end:
             raise errors.truncated(_WHERE, "userID", at)

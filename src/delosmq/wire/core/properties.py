@@ -47,10 +47,11 @@ FORCED_DELIVERY: Final = "_hornetq.forced.delivery.seq"
 NO_PROPERTIES: Final = b"\0"
 MOST_ENTRIES: Final = 65_536
 """Of one message: what a hostile peer could otherwise have us build is a hundred times as large as its bytes."""
+NULL_VALUE: Final = 0
+BOOLEAN_VALUE: Final = 2
+BYTES_VALUE: Final = 4
 STRING_VALUE: Final = 10
-_BYTES_VALUE: Final = 4
-_CHAR_VALUE: Final = 11
-_BOOLEAN_VALUE: Final = 2
+CHAR_VALUE: Final = 11
 _SMALLEST_ENTRY_BYTES: Final = 5
 _COUNT_BYTES: Final = 5
 _I32: Final = Struct(">i")
@@ -148,7 +149,7 @@ class PropertyPlaces:
             self.value_at = at
             size = _SIZES[kind]
             if size < 0:
-                if kind != STRING_VALUE and kind != _BYTES_VALUE:
+                if kind != STRING_VALUE and kind != BYTES_VALUE:
                     raise errors.unknown_value(_WHERE, "kind", at - 1)
                 (size,) = _unpack_i32(encoded, at)
                 if size < 0:
@@ -172,15 +173,15 @@ class PropertyPlaces:
         encoded = self._encoded
         if kind == STRING_VALUE:
             return TypedValue(STRING_KIND, decode_simple(encoded[at + _I32.size : self.end]))
-        if kind == 0:
+        if kind == NULL_VALUE:
             return TypedValue(NULL_KIND, None)
-        if kind == _BOOLEAN_VALUE:
+        if kind == BOOLEAN_VALUE:
             return TypedValue(BOOLEAN_KIND, encoded[at] != 0)
-        if kind == _BYTES_VALUE:
+        if kind == BYTES_VALUE:
             return TypedValue(BYTES_KIND, encoded[at + _I32.size : self.end])
         model_kind = MODEL_KINDS[kind]
         (number,) = FORMATS[model_kind].unpack_from(encoded, at)
-        return TypedValue(model_kind, decode_character(number) if kind == _CHAR_VALUE else number)
+        return TypedValue(model_kind, decode_character(number) if kind == CHAR_VALUE else number)
 
 
 def decode_character(number: int) -> str:
@@ -207,11 +208,6 @@ def encode_properties(entries: dict[str, TypedValue]) -> bytes:
     return _joined([piece for piece in pieces if piece])
 
 
-def encode_map(entries: dict[str, TypedValue]) -> bytes:
-    """The body of a map, which tells of its entries even when there are none, as the Java client has it."""
-    return encode_properties(entries)
-
-
 def _joined(pieces: list[bytes]) -> bytes:
     if not pieces:
         return NO_PROPERTIES
@@ -233,7 +229,7 @@ def encode_value(typed: TypedValue) -> bytes:
     value = typed.value
     if isinstance(value, str):
         if kind == CHAR_KIND:
-            return bytes((_CHAR_VALUE,)) + encode_character(value)
+            return bytes((CHAR_VALUE,)) + encode_character(value)
         text = encode_simple(value)
         return _STRING_START.pack(STRING_VALUE, len(text)) + text
     if value is None:
@@ -241,7 +237,7 @@ def encode_value(typed: TypedValue) -> bytes:
     if isinstance(value, bool):
         return b"\x02\x01" if value else b"\x02\x00"
     if isinstance(value, bytes):
-        return _STRING_START.pack(_BYTES_VALUE, len(value)) + value
+        return _STRING_START.pack(BYTES_VALUE, len(value)) + value
     if isinstance(value, dict | list):
         return b""
     fitting = narrowed(kind, value)
@@ -295,12 +291,10 @@ class BrokerProperties:
         self.connection_mark: str = ""
 
 
-_KEPT_MARKS: Final = frozenset((CONNECTION_MARK,))
-"""Reserved, but Java clients themselves set them."""
-_RESERVED_KEYS: Final = {encode_simple(name): name for name in RESERVED if name not in _KEPT_MARKS}
+_CLAIMS: Final = RESERVED.difference((CONNECTION_MARK,)).union((FORCED_DELIVERY,))
+"""What only the broker may say. The mark of the connection is set by Java clients themselves; a forced delivery they
+would take for the end of what there is."""
 _MOST_REMEMBERED_BYTES: Final = 1024
-_SIGNS: Final = (encode_simple("MQ"), encode_simple("JMS"), encode_simple("eliver"), encode_simple("originalE"))
-"""One of these is in each name that means something to the broker."""
 
 
 class BrokerPropertyReader:
@@ -336,7 +330,7 @@ def read_broker_properties(encoded: bytes) -> BrokerProperties:
     places = PropertyPlaces(encoded)
     while places.next():
         key = places.key()
-        if not _is_read(key, found, places) and key not in _KEPT_MARKS and reads_as(key, RESERVED):
+        if not _is_read(key, found, places) and reads_as(key, _CLAIMS):
             claims.append((places.start, places.end))
     found.encoded = encoded if not claims else _without(encoded, claims)
     return found

@@ -57,6 +57,31 @@ def encode_characters(text: str) -> bytes:
     return "".join(apart).encode("utf-8", "surrogatepass")
 
 
+def decode_string(encoded: bytes, at: int) -> tuple[str, int]:
+    """The String that begins at ``at``, and where it ends.
+
+    Raises:
+        IndexError: it reaches over the end.
+        UnicodeDecodeError: its characters are none.
+    """
+    units = int.from_bytes(encoded[at : at + _I32.size])
+    at += _I32.size
+    if units < SHORT_BELOW_UNITS:
+        end = at + 2 * units
+        text = encoded[at:end].decode("utf-16-be", "replace")
+    elif units < LONG_FROM_UNITS:
+        at += 2
+        end = at + int.from_bytes(encoded[at - 2 : at])
+        text = decode_characters(encoded[at:end])
+    else:
+        at += _I32.size
+        end = at + int.from_bytes(encoded[at - _I32.size : at])
+        text = decode_simple(encoded[at:end])
+    if end > len(encoded) or at > len(encoded):
+        raise IndexError
+    return text, end
+
+
 def add_string(text: str, pieces: list[bytes]) -> None:
     """A String, behind ``pieces``."""
     units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
