@@ -23,7 +23,7 @@ from delosmq.spark.audit.report import units
 from delosmq.spark.audit.report.markup import el, name, printable
 from delosmq.spark.audit.traffic import BUCKETS, period_of, width_of
 from delosmq.spark.errors import ArchiveError, AuditError
-from tests.spark.audit_archives import make_archive, make_events, message, record
+from tests.spark.audit_archives import NOON_MS, make_archive, make_events, message, record
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\u202e"
 
@@ -239,6 +239,28 @@ class TestOnSpark:
         assert 1 <= period.outside <= 11
         steady = period_of(times.where("at >= 0"), "at")
         assert (steady.first_ms, steady.last_ms, steady.outside) == (0, 999_000, 0)
+
+    def test_records_with_a_wrong_clock_dont_make_the_page_grow(self, spark: Any, tmp_path: Path):
+        def lives(first: int, last: int, off_ms: int) -> list[dict[str, Any]]:
+            steps = (("enqueue", 0), ("dispatch", 5), ("acknowledge", 9))
+            return [record(step, number, off_ms + at) for number in range(first, last) for step, at in steps]
+
+        sound = lives(0, 300, 0)
+        told = [*sound, *lives(300, 301, -NOON_MS), *lives(301, 302, 20 * 365 * 86_400_000)]
+        steady = audit(spark, AuditRun(str(tmp_path / "steady"), events=make_events(tmp_path / "e", sound)))
+        report = audit(spark, AuditRun(str(tmp_path / "audit"), events=make_events(tmp_path / "f", told)))
+        assert report.records == steady.records + 6
+        for table in ("traffic", "latency_over_time"):
+            starts = [row["start"] for row in report.tables[table].rows]
+            assert NOON_MS - 60_000 <= min(starts) <= max(starts) <= NOON_MS + 310_000
+        assert [row["enqueued"] for row in report.tables["queues"].rows] == [302]
+        text = Page(report.report).text
+        (outside,) = re.findall(r"(\d+) records with times far from all others", text)
+        assert int(outside) == report.records - sum(
+            row["enqueued"] + row["dispatched"] + row["acknowledged"] for row in report.tables["traffic"].rows
+        )
+        assert "far from all others" not in Page(steady.report).text
+        assert Path(report.report).stat().st_size < 2 * Path(steady.report).stat().st_size
 
     def test_an_archive_of_something_else_is_no_archive_of_records(self, spark: Any, tmp_path: Path):
         other = make_archive(tmp_path / "a", [message(1)])

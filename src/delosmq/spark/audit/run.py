@@ -157,16 +157,17 @@ class _Audit:
 
     def _write_counts(self, messages: "DataFrame", archived: Period, records: "DataFrame", told: Period) -> None:
         self._write("queues", traffic.queues(messages, records))
-        shown = messages.where(f"unix_millis(timestamp) between {archived.first_ms} and {archived.last_ms}")
+        shown = messages.where(archived.holds("unix_millis(timestamp)"))
         self._write("archived_traffic", traffic.archived_traffic(shown, archived.width_ms), WHOLE)
-        self._write("traffic", traffic.traffic(records, told.width_ms), WHOLE)
+        self._write("traffic", traffic.traffic(records.where(told.holds("time_ms")), told.width_ms), WHOLE)
         self._write("routers", traffic.routers(records))
 
     def _write_latency(self, records: "DataFrame", told: Period, ending: ExitStack) -> None:
         spans = _kept(latency.spans(records), ending)
         self._write("latency", latency.latency(spans, "queue"))
         self._write("latency_by_consumer", latency.latency(spans, "queue", "consumer"), CONSUMERS)
-        self._write("latency_over_time", latency.latency_over_time(spans, told.width_ms), WHOLE)
+        shown = spans.where(told.holds("ended_ms"))
+        self._write("latency_over_time", latency.latency_over_time(shown, told.width_ms), WHOLE)
 
     def _write_producers(self, messages: "DataFrame", records: "DataFrame", archived: Period, ending: ExitStack) -> int:
         """Returns how many archived messages have no number in the properties that were named."""

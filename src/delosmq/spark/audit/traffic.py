@@ -55,7 +55,7 @@ def period_of(frame: "DataFrame", at_ms: str) -> Period:
     low, high = row.most
     if row.last - row.first > 20 * max(high - low, 60_000):
         period = replace(period, first_ms=low, last_ms=high)
-        inside = frame.where(f"{at_ms} between {low} and {high}").count()
+        inside = frame.where(period.holds(at_ms)).count()
         period = replace(period, outside=row.found - inside)
     return replace(period, width_ms=width_of(period.first_ms, period.last_ms))
 

@@ -19,6 +19,10 @@ class Period:
     outside: int
     width_ms: int
 
+    def holds(self, at_ms: str) -> str:
+        """The condition, for Spark, that the column `at_ms` lies in it."""
+        return f"{at_ms} between {self.first_ms} and {self.last_ms}"
+
 
 @dataclass(frozen=True, slots=True)
 class Audited:

@@ -84,6 +84,11 @@ def _findings(audited: Audited) -> list[Markup]:
             f"{units.counted(audited.archived.outside, 'message')} of the archive with timestamps far from all others"
             " (clocks of senders?) left out of the plot over time."
         )
+    if audited.told.outside:
+        notes.append(
+            f"{units.counted(audited.told.outside, 'record')} with times far from all others (the clock of a broker?)"
+            " left out of the plots over time."
+        )
     if audited.unnumbered:
         notes.append(
             f"{units.counted(audited.unnumbered, 'message')} of the archive without a number in the properties"
