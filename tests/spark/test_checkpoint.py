@@ -92,3 +92,56 @@ def test_a_commit_that_a_later_batch_follows_is_left_alone(tmp_path: Path, plann
     with pytest.raises(ArchiveError, match=r"DMQ8059: .*/commits/1 is damaged"):
         heal_checkpoint(made)
     assert files(made) == before
+
+
+PLAN = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n'
+NAMED = PLAN.replace("v1", "v2")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAN + '{"lease": 1, "incarnation": "i"}\n-',
+        PLAN + '-\n{"lease": 1, "incarnation": "i"}',
+        PLAN + '123\n{"lease": 1, "incarnation": "i"}\n456',
+        PLAN + '{"lease": 1, "incarnation": "i"}\n-1',
+        PLAN + '[1, 2]\n"a"\nnull\n{"a": {}}',
+        NAMED + '0:{"lease": 1, "incarnation": "i"}\n1:17',
+    ],
+)
+def test_lines_of_other_sources_are_whole_and_missing_ones_are_not(tmp_path: Path, text: str):
+    for committed in (0, 1):
+        made = checkpoint(tmp_path / str(committed), offsets=[text], commits=[COMMIT] * committed)
+        assert heal_checkpoint(made) == []
+    made = checkpoint(tmp_path / "next", offsets=[text, text.rpartition("\n")[0]], commits=[COMMIT])
+    assert len(heal_checkpoint(made)) == 1
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize(
+    ("before", "last"),
+    [
+        ("987", "1004"),
+        ("-", '{"a": 1}'),
+        ("-7", "-3"),
+        ('"a"', '"ab"'),
+        ('{"lease": 1, "incarnation": "i"}', '{"lease": 2, "incarnation": "i"}'),
+    ],
+)
+def test_a_file_of_several_sources_that_was_cut_off_goes_wherever_it_was_cut(
+    tmp_path: Path, version: str, before: str, last: str
+):
+    key = "" if version == "v1" else "s1:"
+    start = f'{version}\n{{"conf":{{}}}}\n{key}{{"logOffset": 5}}\n'
+    old, new = start + key + before, start + key + last
+    for end in range(len(new)):
+        cut = checkpoint(tmp_path / str(end), offsets=[old, new[:end]], commits=[COMMIT])
+        assert len(heal_checkpoint(cut)) == 1, new[:end]
+    whole_one = checkpoint(tmp_path / "whole", offsets=[old, new], commits=[COMMIT])
+    assert heal_checkpoint(whole_one) == []
+
+
+def test_the_first_offset_file_of_several_sources_goes_where_a_line_is_cut(tmp_path: Path):
+    for number, left in enumerate(("", "{", '{"lease": 1, "incarn', '{"lease": 1, "incarnation": "i"}\n', "1\n")):
+        made = checkpoint(tmp_path / str(number), offsets=[PLAN + left], commits=[])
+        assert len(heal_checkpoint(made)) == 1, left

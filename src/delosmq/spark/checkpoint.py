@@ -21,8 +21,12 @@ _OFFSETS: Final = "offsets"
 _COMMITS: Final = "commits"
 _METADATA: Final = "metadata"
 _VERSION: Final = re.compile(r"v\d+")
-# An offset file has what belongs to the batch and the offset of our one source; a commit file one line.
-_LEAST_LINES: Final = {_OFFSETS: 2, _COMMITS: 1}
+_NAMED: Final = "v2"
+"""Of offset files whose lines begin with the source's name and a colon."""
+_NO_OFFSET: Final = "-"
+"""In the line of a source that has none yet."""
+_CUT_OFF: Final = object()
+"""What is no JSON."""
 
 
 def heal_checkpoint(checkpoint: Path) -> list[str]:
@@ -34,7 +38,7 @@ def heal_checkpoint(checkpoint: Path) -> list[str]:
     damaged: list[tuple[Path, str]] = []
     offsets, commits = _numbers(checkpoint / _OFFSETS), _numbers(checkpoint / _COMMITS)
     newest_commit = commits[-1] if commits else -1
-    if commits and not _is_whole(checkpoint / _COMMITS, newest_commit):
+    if commits and not _is_whole_commit(checkpoint / _COMMITS / str(newest_commit)):
         if offsets and offsets[-1] > newest_commit:
             # Spark takes a batch as done when the next one is planned, with or without its commit file: it would
             # repeat nothing. And a kill can't cut off a file that was whole before the next batch was planned.
@@ -42,7 +46,7 @@ def heal_checkpoint(checkpoint: Path) -> list[str]:
         damaged.append((checkpoint / _COMMITS / str(newest_commit), f"batch {newest_commit} is repeated"))
         newest_commit = commits[-2] if len(commits) > 1 else -1
     newest_offset = offsets[-1] if offsets else -1
-    if offsets and not _is_whole(checkpoint / _OFFSETS, newest_offset):
+    if offsets and not _is_whole_plan(checkpoint / _OFFSETS, *offsets[-2:]):
         if newest_offset <= newest_commit:
             raise _beyond_healing(checkpoint / _OFFSETS / str(newest_offset))
         damaged.append((checkpoint / _OFFSETS / str(newest_offset), f"batch {newest_offset} is planned again"))
@@ -63,11 +67,40 @@ def _numbers(directory: Path) -> list[int]:
     return sorted(int(path.name) for path in directory.iterdir() if path.name.isascii() and path.name.isdigit())
 
 
-def _is_whole(directory: Path, number: int) -> bool:
-    lines = _read(directory / str(number)).splitlines()
-    if not lines or not _VERSION.fullmatch(lines[0]) or len(lines) - 1 < _LEAST_LINES[directory.name]:
-        return False
-    return all(_decode(line) is not None for line in lines[1:])
+def _is_whole_commit(path: Path) -> bool:
+    version, *lines = _read(path).splitlines() or [""]
+    return bool(_VERSION.fullmatch(version) and lines) and all(isinstance(_decode(line), dict) for line in lines)
+
+
+def _is_whole_plan(directory: Path, *numbers: int) -> bool:
+    """Whether the offset file of the last of `numbers` is whole; the one before it says how many sources there are.
+
+    It has a line about the batch, and one for each source: the JSON of its offset, or "-". The last has no end. Of a
+    number that was cut off a number is left, but a lower one than the source had reached.
+    """
+    offsets = _decode_plan(_read(directory / str(numbers[-1])))
+    if len(numbers) == 1 or not offsets:
+        return bool(offsets)
+    before = _decode_plan(_read(directory / str(numbers[0])))
+    if len(offsets) != len(before):
+        return len(offsets) > len(before)
+    return not _went_back(offsets[-1], before[-1])
+
+
+def _decode_plan(text: str) -> list[object]:
+    """The offsets in an offset file, None for one that is not there yet; empty where a line is cut off."""
+    version, *lines = text.split("\n")
+    if not _VERSION.fullmatch(version) or len(lines) < 2 or not isinstance(_decode(lines[0]), dict):
+        return []
+    encoded = [line.partition(":")[2] if version == _NAMED else line for line in lines[1:]]
+    offsets = [None if line == _NO_OFFSET else _decode(line) for line in encoded]
+    return [] if _CUT_OFF in offsets else offsets
+
+
+def _went_back(offset: object, before: object) -> bool:
+    if isinstance(offset, int) and isinstance(before, int):
+        return offset < before
+    return offset is None and before is not None
 
 
 def _holds_id(path: Path) -> bool:
@@ -80,12 +113,11 @@ def _read(path: Path) -> str:
 
 
 def _decode(text: str) -> object:
-    """The JSON object in ``text``; None when it is none, which a cut-off one never is."""
+    """What `text` is as JSON; `_CUT_OFF` when it is none."""
     try:
-        decoded = json.loads(text)
+        return json.loads(text)
     except ValueError:
-        return None
-    return decoded if isinstance(decoded, dict) else None
+        return _CUT_OFF
 
 
 def _remove(path: Path) -> None:
