@@ -4,14 +4,15 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
 import delosmq
-from delosmq.client import ClientOptionError, ConnectionLostError, TimedOutError, connect
+from delosmq.client import AckMode, ClientOptionError, ConnectionLostError, TimedOutError, connect
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
+from delosmq.client.aio_session import AsyncSession
 from delosmq.client.options.urls import BrokerAddress, FailoverOptions, plan_of
 from delosmq.client.transport.broker_list import BrokerList
 from delosmq.testing import TcpProxy
@@ -217,6 +218,42 @@ async def test_nor_does_the_first_message(
         with pytest.raises(TimedOutError, match="DMQ9075"):
             await asyncio.wait_for(connection.send(name, "x"), WAIT_S)
         one.start()
+
+
+ASKED: dict[str, Callable[[AsyncConnection, AsyncSession, str], Awaitable[object]]] = {
+    "producer": lambda _, session, name: session.create_producer(name),
+    "consumer": lambda _, session, name: session.create_consumer(name),
+    "temporary": lambda _, session, name: session.create_temporary_queue(),
+    "unsubscribe": lambda connection, _, name: connection.unsubscribe(name),
+    "commit": lambda _, session, name: session.commit(),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+async def test_nor_does_what_else_asks_the_broker(
+    two: tuple[TcpProxy, TcpProxy], broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    one, _ = two
+    async with await connected(broker, url_of(one, options="&timeout=40")) as connection:
+        session = await connection.create_session(AckMode.TRANSACTED)
+        producer = await session.create_producer(name)
+        await producer.send("x")
+        one.close()
+        await until_it_has_noticed(caplog)
+        with pytest.raises(TimedOutError, match="DMQ9075"):
+            await asyncio.wait_for(ASKED[what](connection, session, name), WAIT_S)
+        one.start()
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                try:
+                    await session.commit()
+                except TimedOutError:
+                    continue
+                break
+        async with await connection.create_session() as other:
+            message = await (await other.create_consumer(name)).receive(WAIT_S)
+        assert message is not None
+        assert message.text == "x"
 
 
 def test_a_message_of_the_blocking_client_waits_no_longer_either(name: str) -> None:

@@ -177,6 +177,8 @@ class AsyncConnection(AsyncCloseable):
         """
         self._check()
         demand_name("name", name)
+        await self._link.wait_for_room()
+        self._check()
         await self._link.answer(self._link.machine.unsubscribe(name))
 
     def set_exception_listener(self, listener: ErrorListener | None) -> None:

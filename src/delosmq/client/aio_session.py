@@ -95,7 +95,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         return await self._create_temporary(topic=True)
 
     async def _create_temporary(self, *, topic: bool) -> JmsDestination:
-        self.check()
+        await self._check_broker()
         destination, request = self._link.machine.temporaries.create(topic=topic)
         await self._answer(request)
         return JmsDestination(destination.name, topic, True)
@@ -108,6 +108,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         """
         self.check()
         demand_kind("destination", destination, JmsDestination, "a temporary JmsDestination of this connection")
+        await self._check_broker()
         wire = destination.wire()
         machine = self._link.machine
         if any(session.consumes_from(wire) for session in machine.sessions.values()):
@@ -129,6 +130,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         """
         self.check()
         wanted = None if destination is None else named(destination)
+        await self._check_broker()
         own = ProducerOptions() if wanted is None else wanted.producer_options
         machine, request = self._machine.add_producer(None if wanted is None else wanted.wire(), own)
         producer = AsyncProducer(self, self._link, machine, wanted)
@@ -142,7 +144,6 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
     async def shared_producer(self) -> "AsyncProducer":
         """The one for messages that name their destination."""
         if self._shared is None:
-            await self._link.wait_for_room()
             self._shared = await self.create_producer()
         return self._shared
 
@@ -217,6 +218,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             browser=browser,
             redelivery_policy=self._link.policies.policy_of(wire),
         )
+        await self._check_broker()
         machine, request = self._machine.add_consumer(wish)
         consumer = AsyncConsumer(self, self._link, machine, destination)
         try:
@@ -268,7 +270,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             TransactionRolledBackError: DMQ9025, nothing of it has happened.
             TransactionInDoubtError: DMQ9012, the connection broke before the answer.
         """
-        self.check()
+        await self._check_broker()
         if self._failed_post is not None:
             raise self._failed_post
         await self._answer(self._machine.commit())
@@ -279,7 +281,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         Raises:
             IllegalStateError: DMQ9002, it is not transacted.
         """
-        self.check()
+        await self._check_broker()
         self._failed_post = None
         await self._answer(self._machine.rollback())
 
@@ -323,6 +325,20 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
             if not delivered:
                 await self._arrived.wait()
         self._pump = None
+
+    async def _check_broker(self) -> None:
+        """As `check`, before the broker is asked: waits while the connection is made again.
+
+        Raises:
+            TimedOutError: DMQ9075, nothing was asked or changed.
+        """
+        self.check()
+        self.begin_to_wait()
+        try:
+            await self._link.wait_for_room()
+        finally:
+            self.end_to_wait()
+        self.check_open()
 
     async def _answer(self, request: PendingRequest) -> None:
         """Waits for the broker's answer to what the caller has asked for."""

@@ -144,8 +144,8 @@ def not_connected_in_time(peer: str, timeout_s: float) -> TimedOutError:
 def still_not_connected(peer: str, wait_ms: int) -> TimedOutError:
     return TimedOutError(
         "DMQ9075",
-        f"no broker of {peer} was there for {wait_ms} ms, so the message was not sent: send it again later, or let"
-        " messages wait for longer (timeout in the URL).",
+        f"no broker of {peer} was there for {wait_ms} ms, so it was sent nothing of this: try again later, or"
+        " wait for longer (timeout in the URL).",
     )
 
 

@@ -375,7 +375,7 @@ class Link(ClientEvents, SocketOwner):
         """Until the socket takes more.
 
         Raises:
-            TimedOutError: DMQ9075, there was none for as long as ``timeout`` of ``failover:`` lets a message wait.
+            TimedOutError: DMQ9075, there was none for as long as ``timeout`` of ``failover:`` lets a caller wait.
         """
         failover = self._plan.failover
         wait_ms = 0 if failover is None or self._reconnecting is None else failover.timeout_ms

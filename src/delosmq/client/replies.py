@@ -29,10 +29,14 @@ class ReplyQueue:
         Args:
             session: of its own.
         """
-        queue = await session.create_temporary_queue()
-        replies = cls(link, session, await session.create_producer(), queue)
-        consumer = await session.create_consumer(queue)
-        await consumer.set_listener(replies._take)
+        try:
+            queue = await session.create_temporary_queue()
+            replies = cls(link, session, await session.create_producer(), queue)
+            consumer = await session.create_consumer(queue)
+            await consumer.set_listener(replies._take)
+        except BaseException:
+            await session.close()
+            raise
         return replies
 
     def _take(self, reply: JmsMessage) -> None:

@@ -90,7 +90,7 @@ class FailoverOptions:
         startup_max_reconnect_attempts: of the first connection; -1 for the same number.
         warn_after_reconnect_attempts: after each so many rounds the log tells; 0 for never.
         randomize: the list is gone through in any order.
-        timeout_ms: so long a message waits to be sent while there is no connection; -1 for ever.
+        timeout_ms: so long a caller waits for a connection before the broker is sent anything; -1 for ever.
         priority_backup: a broker with priority is used whenever it is there, even if there is a connection to another.
         priority_uris: of these; "" for the first one of the list.
         priority_addresses: the same.
