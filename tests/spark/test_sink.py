@@ -144,6 +144,17 @@ def test_rows_are_cut_into_parts_that_the_broker_takes():
     assert list(encoded_parts(iter([pa.record_batch({"body": pa.array([], pa.string())})]))) == []
 
 
+def test_a_part_of_many_small_batches_is_no_larger_than_one_of_a_large_one():
+    import pyarrow as pa
+
+    one_by_one = (pa.record_batch({"body": [str(k)], "type": ["t"]}) for k in range(PART_ROWS))
+    (part,) = encoded_parts(one_by_one)
+    with pa.ipc.open_stream(part) as stream:
+        (batch,) = list(stream)
+    assert batch.column("body").to_pylist() == [str(k) for k in range(PART_ROWS)]
+    assert len(part) < PART_BYTES
+
+
 def writer_of(broker: RealBroker, **more: str) -> TableWriter:
     source = DefaultSource(broker_options(broker, queue="out", **more))
     return source.writer(schema_of("body string"), False)

@@ -215,7 +215,8 @@ def _pieces(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
 
 def _encode(pa: Any, batches: list[Any]) -> bytes:
     sink = io.BytesIO()
+    # Each batch of a stream has a head of its own, which may well be longer than its row.
+    joined = pa.Table.from_batches(batches).combine_chunks() if len(batches) > 1 else batches[0]
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
+        writer.write(joined)
     return sink.getvalue()
