@@ -13,7 +13,7 @@ from delosmq.model.errors import BrokerError
 from delosmq.spark.archive import ArchiveRun, archive, check_run
 from delosmq.spark.archive.files import ArchiveFiles
 from delosmq.spark.archive.parquet import BatchWriter, batch_key, stale_directories
-from delosmq.spark.errors import ArchiveError, LeaseLostError, PipelineError, QueueMissingError
+from delosmq.spark.errors import ArchiveError, ForeignIncarnationError, LeaseLostError, PipelineError, QueueMissingError
 from delosmq.spark.options import SourceDestination
 from delosmq.spark.pipeline import explain_failure
 from tests.spark.brokers import BrokerUnderTest, RealBroker
@@ -133,6 +133,10 @@ def test_looking_at_a_queue_takes_nothing_from_its_reader(any_broker: BrokerUnde
     group = client.open_group("g", SourceDestination("queue", "q"), None, sleep=lambda s: None)
     client_of(any_broker).check_destination("g", SourceDestination("queue", "q"))
     client.lease(group, 0, max_rows=1, max_bytes=1, wait_ms=0)  # not fenced
+    any_broker.make_queue("r")
+    for other in (SourceDestination("queue", "r"), SourceDestination("topic", "q")):
+        with pytest.raises(ForeignIncarnationError, match=r"group 'g' reads queue 'q', and not .*: name another"):
+            client.check_destination("g", other)
     with pytest.raises(QueueMissingError, match="nope"):
         client.check_destination("g2", SourceDestination("queue", "nope"))
 

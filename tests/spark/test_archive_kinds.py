@@ -90,6 +90,18 @@ def test_several_sources_have_groups_and_checkpoints_of_their_own(tmp_path: Path
     assert (one.options("queue:a")["group.id"], one.checkpoint_of("queue:a")) == ("g", "to/_checkpoint")
 
 
+def test_a_queue_and_a_topic_of_one_name_have_groups_of_their_own():
+    both = ArchiveRun(("queue:x", "topic:x", "topic:y"), "to", {"servers": "h"})
+    assert [both.options(source)["group.id"] for source in both.sources] == [
+        "archive-x",
+        "archive-topic:x",
+        "archive-y",
+    ]
+    named = ArchiveRun(("topic:x", "queue:x"), "to", {"servers": "h"}, group_id="g")
+    assert [named.options(source)["group.id"] for source in named.sources] == ["g/topic:x", "g/x"]
+    assert ArchiveRun("topic:x", "to", {"servers": "h"}).options("topic:x")["group.id"] == "archive-x"
+
+
 def test_kinds_and_places_that_do_not_exist_are_refused(fake: FakeBroker, tmp_path: Path):
     fake.make_queue("q")
     for more, code in (

@@ -168,10 +168,18 @@ class LeaseClient:
         Raises:
             QueueMissingError: there is no such queue.
             ForbiddenError: the user may not consume from it.
+            ForeignIncarnationError: the group reads another one.
         """
         body: dict[str, object] = {destination.kind: destination.name, "run": self.run, "incarnation": self.run}
-        with suppress(errors.LeaseLostError, errors.ForeignIncarnationError, errors.GroupBusyError):
-            self.transport.call("POST", f"/api/v1/leases/{segment(name)}/open", body)
+        with suppress(errors.LeaseLostError, errors.GroupBusyError):
+            try:
+                self.transport.call("POST", f"/api/v1/leases/{segment(name)}/open", body)
+            except errors.ForeignIncarnationError:
+                read = self.stat(name).queue
+                if read != (name if destination.kind == "topic" else destination.name):
+                    raise errors.ForeignIncarnationError(
+                        "DMQ8071", f"group {name!r} reads queue {read!r}, and not {destination}: name another group"
+                    ) from None
 
     def lease(
         self, group: Group, after: int, *, max_rows: int, max_bytes: int, wait_ms: int, until: int | None = None

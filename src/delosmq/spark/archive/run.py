@@ -38,7 +38,8 @@ class ArchiveRun:
     Attributes:
         subscribe: one source or several: a queue, or as in "queue:orders" and "topic:prices".
         connection: options of the data source: which broker, and who asks.
-        group_id: of the leases; default archive-NAME. With several sources its name and that of each.
+        group_id: of the leases; default archive-NAME. With several sources its name and that of each. In both a
+            topic beside a queue of its name is topic:NAME.
         checkpoint: default below `to`. With several sources each has a directory in it.
         kind: "parquet", or "delta" for Delta Lake.
     """
@@ -77,6 +78,8 @@ class ArchiveRun:
     def options(self, source: str) -> dict[str, str]:
         """The data source's options."""
         name = source.partition(":")[2]
+        if source != f"queue:{name}" and f"queue:{name}" in self.sources:
+            name = source
         group = f"{self.group_id}/{name}" if self.group_id and len(self.sources) > 1 else self.group_id
         return {
             **self.connection,
