@@ -30,6 +30,23 @@ _DIFFERENCES = Path(__file__).resolve().parent / "openwire" / "differences.txt"
 _FAILED = 1
 _ASKED_AGAIN: Final = 5
 """Cases at most, as a fault of ours makes many differ."""
+_WITH_NEWEST: Final = (
+    "acknowledgement",
+    "redelivery",
+    "selectors",
+    "temporary",
+    "groups",
+    "local-transactions",
+    "xa-transactions",
+    "destinations",
+    "virtual-topics",
+    "durable-subscribers",
+    "advisories",
+    "topic-policy",
+    "messages",
+    "tls",
+)
+"""Of a whole run, with the newest client too. The others wait for most of their time, or try what brokers do."""
 
 
 def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
@@ -44,7 +61,8 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--client",
         metavar="VERSION",
-        help=f"{DEBIAN}, or from Maven Central {NEWEST} or one such as 5.18.3; a whole run uses the first two",
+        help=f"{DEBIAN}, or from Maven Central {NEWEST} or one such as 5.18.3; a whole run has all programs with "
+        "the first, and some with the second",
     )
     parser.add_argument(
         "--broker",
@@ -224,10 +242,10 @@ def _print(outcomes: dict[str, Outcome], wanted: argparse.Namespace) -> None:
             sys.stdout.write(printed(program, outcome))
 
 
-def _show_routers(used: Client, cache: Path, programs: Sequence[str], with_stomp: bool) -> int:
+def _show_routers(used: Client, cache: Path, programs: Sequence[str]) -> int:
     """The exit code of programs of connection routers. Raises Missing when Artemis is, after all others."""
     sys.stdout.write("\nconnection routers\n")
-    problems = run_routers(used, cache, programs, with_stomp=with_stomp)
+    problems = run_routers(used, cache, programs)
     sys.stdout.write("".join(f"{problem}\n" for problem in problems))
     return _FAILED if problems else 0
 
@@ -241,14 +259,14 @@ class Ways:
         prepare: compiles the programs for the client in a folder, None for that of the packages; raises Missing.
         compare: gives the exit code of a run with one client; raises Missing and BrokerFailed.
         compare_newest: the same of our client on Classic 6.
-        show_routers: the same of programs of connection routers with one client, with stomp.py too if asked to.
+        show_routers: the same of programs of connection routers with one client.
     """
 
     fetch: Callable[[str, Path], Path] = fetched
     prepare: Callable[[Path | None], Client] = client
     compare: Callable[[Client, argparse.Namespace], int] = _run_with
     compare_newest: Callable[[Path, argparse.Namespace], int] = _run_on_newest
-    show_routers: Callable[[Client, Path, Sequence[str], bool], int] = _show_routers
+    show_routers: Callable[[Client, Path, Sequence[str]], int] = _show_routers
     cache: Path = CACHE
 
 
@@ -266,20 +284,19 @@ def _compare(ways: Ways, jars: Path | None, wanted: argparse.Namespace, missing:
     sys.stdout.flush()
     code = 0 if wanted.routed and not wanted.programs else ways.compare(used, wanted)
     if wanted.routed:
-        return ways.show_routers(used, ways.cache, wanted.routed, True) or code
+        return ways.show_routers(used, ways.cache, wanted.routed) or code
     if wanted.only or wanted.twice or wanted.programs or wanted.case:
         return code
     try:
-        # What stomp.py shows is the same with each of the Java clients.
-        return ways.show_routers(used, ways.cache, (), jars is wanted.jars) or code
+        return ways.show_routers(used, ways.cache, ()) or code
     except Missing as error:
         missing.append(f"Artemis as a target of routers. {error}")
         return code
 
 
 def _compare_all(ways: Ways, wanted: argparse.Namespace) -> int:
-    """With one client, but in a whole run with the newest one as well, and ours on the newest broker, when these can be
-    had."""
+    """With one client, but in a whole run some programs with the newest one as well, and ours on the newest broker,
+    when these can be had."""
     if wanted.broker == NEWEST:
         return ways.compare_newest(ways.cache, wanted)
     missing: list[str] = []
@@ -288,7 +305,9 @@ def _compare_all(ways: Ways, wanted: argparse.Namespace) -> int:
     some = wanted.only or wanted.twice or wanted.programs or wanted.routed or wanted.case
     if not (some or wanted.client or wanted.jars):
         try:
-            code = _compare(ways, ways.fetch(NEWEST, ways.cache), wanted, missing) or code
+            newest = ways.fetch(NEWEST, ways.cache)
+            some_programs = argparse.Namespace(**{**vars(wanted), "programs": list(_WITH_NEWEST)})
+            code = _compare(ways, newest, some_programs, missing) or code
         except Missing as error:
             missing.append(f"the newest client. {error}")
         try:

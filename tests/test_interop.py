@@ -16,7 +16,7 @@ from interop.java import SOURCES, Client, sources, version_in
 from interop.maven import BROKER, NEWEST, SPARK_KAFKA, fetched
 from interop.missing import Missing
 from interop.openwire.record import Tap
-from interop.programs import Outcome, normalised
+from interop.programs import PROGRAMS, Outcome, normalised
 
 
 def outcome(**cases: list[str]) -> Outcome:
@@ -185,7 +185,8 @@ class Runs:
         self.compared: list[str] = []
         self._codes = codes or {}
         self._lacking = lacking
-        self.routed: list[tuple[str, tuple[str, ...], bool]] = []
+        self.routed: list[tuple[str, tuple[str, ...]]] = []
+        self.programs: dict[str, list[str]] = {}
         self.ways = Ways(self._fetch, self._prepare, self._compare, self._compare_newest, self._show_routers, cache)
 
     def _fetch(self, version: str, cache: Path) -> Path:
@@ -198,12 +199,13 @@ class Runs:
             raise Missing("There is no javac.")
         return Client("java", "", jars.name if jars else "debian")
 
-    def _compare(self, used: Client, _wanted: argparse.Namespace) -> int:
+    def _compare(self, used: Client, wanted: argparse.Namespace) -> int:
         self.compared.append(used.version)
+        self.programs[used.version] = wanted.programs
         return self._codes.get(used.version, 0)
 
-    def _show_routers(self, used: Client, cache: Path, programs: Sequence[str], with_stomp: bool) -> int:
-        self.routed.append((used.version, tuple(programs), with_stomp))
+    def _show_routers(self, used: Client, cache: Path, programs: Sequence[str]) -> int:
+        self.routed.append((used.version, tuple(programs)))
         if self._lacking in ("network", "Artemis"):
             raise Missing("Maven said: Unknown host.")
         return self._codes.get("routers", 0)
@@ -221,10 +223,19 @@ class TestWhatARunMayDoWithout:
         assert runs.compared == ["debian", "newest", "newest broker"]
         assert "NOT" not in "".join(capsys.readouterr())
 
-    def test_a_whole_run_has_the_programs_of_routers_with_both_clients_and_once_with_stomp_py(self, tmp_path: Path):
+    def test_a_whole_run_has_some_programs_with_the_newest_client(self, tmp_path: Path):
         runs = Runs(tmp_path)
         assert main([], runs.ways) == 0
-        assert runs.routed == [("debian", (), True), ("newest", (), False)]
+        assert runs.programs["debian"] == []  # all
+        assert "messages" in runs.programs["newest"]
+        assert set(runs.programs["newest"]) < set(PROGRAMS)
+        assert runs.routed == [("debian", ())]
+
+    def test_the_newest_client_has_all_programs_where_it_was_asked_for(self, tmp_path: Path):
+        runs = Runs(tmp_path)
+        assert main(["--client", "newest"], runs.ways) == 0
+        assert runs.programs == {"newest": []}
+        assert runs.routed == [("newest", ())]
 
     @pytest.mark.parametrize("arguments", [["groups"], ["--case", "x"], ["--only", "delosmq"], ["--twice"]])
     def test_some_programs_leave_those_of_routers_out(self, tmp_path: Path, arguments: list[str]):
@@ -236,7 +247,7 @@ class TestWhatARunMayDoWithout:
         runs = Runs(tmp_path, codes={"routers": 1})
         assert main(["simple-router", "artemis-target"], runs.ways) == 1
         assert runs.compared == []
-        assert runs.routed == [("debian", ("simple-router", "artemis-target"), True)]
+        assert runs.routed == [("debian", ("simple-router", "artemis-target"))]
 
     def test_what_a_router_does_not_show_fails_a_whole_run(self, tmp_path: Path):
         assert main([], Runs(tmp_path, codes={"routers": 1}).ways) == 1

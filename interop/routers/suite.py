@@ -25,12 +25,11 @@ _FAILURES: Final = (NotShown, Refused, BrokerFailed, RuntimeError, OSError)
 SOURCES: Final = Path(__file__).resolve().parent / "java"
 
 
-def run_routers(used: Client, cache: Path, wanted: Sequence[str], *, with_stomp: bool) -> list[str]:
-    """What was not shown, a sentence each.
+def run_routers(used: Client, cache: Path, wanted: Sequence[str]) -> list[str]:
+    """What was not shown with the Java client and with stomp.py, a sentence each.
 
     Args:
         wanted: names of programs; all without one.
-        with_stomp: with stomp.py as well.
 
     Raises:
         Missing: what was asked for by name can't be had, or Artemis can't: then all others have run, and shown what
@@ -48,9 +47,7 @@ def run_routers(used: Client, cache: Path, wanted: Sequence[str], *, with_stomp:
             missing = error
     directory = cache / "run" / "routers"
     directory.mkdir(parents=True, exist_ok=True)
-    clients: list[RoutedClient] = [_java(used, cache, directory / "client.err")]
-    if with_stomp:
-        clients.append(StompClient())
+    clients: list[RoutedClient] = [_java(used, cache, directory / "client.err"), StompClient()]
     problems = [sentence for client in clients for sentence in _with_client(client, programs, directory)]
     if missing is not None and not problems:
         raise missing
