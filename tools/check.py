@@ -34,7 +34,7 @@ QUICK_FOLDERS = [f"tests/{layer}" for layer in QUICK_LAYERS if (ROOT / "tests" /
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadgroup")
 """A file of tests is of one process; see tests/conftest.py."""
 QUICK_EXAMPLES = "0.2"
-"""What Hypothesis tries in a quick run, as a part of what it tries in the whole suite."""
+"""What Hypothesis tries in a quick run and in the compiled one, as a part of what it tries in the whole suite."""
 
 STEPS: dict[str, tuple[str, list[list[str]]]] = {
     "format": ("Format (ruff format)", [[PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."]]),
@@ -70,8 +70,12 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
 
 SETTINGS = {
     "quick": {"DELOSMQ_EXAMPLES": os.environ.get("DELOSMQ_EXAMPLES", QUICK_EXAMPLES)},
-    # compiling for tests: the quick way (see setup.py)
-    "compiled": {"DELOSMQ_OPT": os.environ.get("DELOSMQ_OPT", "0"), "DELOSMQ_EXPECT_COMPILED": "1"},
+    # Compiling for tests: the quick way (see setup.py). What many examples find, the pure form shows as well.
+    "compiled": {
+        "DELOSMQ_OPT": os.environ.get("DELOSMQ_OPT", "0"),
+        "DELOSMQ_EXPECT_COMPILED": "1",
+        "DELOSMQ_EXAMPLES": os.environ.get("DELOSMQ_EXAMPLES", QUICK_EXAMPLES),
+    },
 }
 
 WHOLE = [name for name in STEPS if name != "quick"]

@@ -136,7 +136,7 @@ class Frozen(ServerClock):
 
     def call_at(self, loop: asyncio.AbstractEventLoop, due: MonotonicNs, callback: Callable[[], object]) -> Appointment:
         self._calls.append(callback)
-        return loop.call_later(PATIENCE_S, callback)
+        return asyncio.Handle(callback, (), loop)  # which nothing runs
 
     def ring(self) -> None:
         calls, self._calls = self._calls, []
