@@ -26,7 +26,7 @@ from delosmq.model.properties import (
 from delosmq.wire.core import errors
 from delosmq.wire.core.bodies import MAX_INFLATED_BYTES, body_kind, core_body, hub_body, inflate
 from delosmq.wire.core.errors import InflatedTooFarError
-from delosmq.wire.core.message import CoreMessage, CoreMessageReader, type_of, user_id_of, with_address
+from delosmq.wire.core.message import CoreMessage, CoreMessageReader, as_uuid, type_of, user_id_of, with_address
 from delosmq.wire.core.properties import (
     CONTENT_TYPE,
     DUPLICATE_ID,
@@ -187,7 +187,7 @@ class CoreConversion(Conversion):
         user_id = user_id_of(message.head)
         if not user_id:
             return None
-        digits = user_id.hex()
+        digits = as_uuid(user_id).hex()
         return f"{_ID}{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def has_id(self, message: Message, message_id: str) -> bool:

@@ -22,7 +22,7 @@ from delosmq.wire.core.conversion import (
     entries_of_hub,
     stored_head,
 )
-from delosmq.wire.core.message import NO_BODY_END, CoreMessage, CoreMessageReader, with_fields
+from delosmq.wire.core.message import NO_BODY_END, CoreMessage, CoreMessageReader, as_uuid, with_fields
 from delosmq.wire.core.message_packets import SessionReceiveMessage
 from delosmq.wire.core.packet import (
     NEWEST_VERSION,
@@ -185,7 +185,7 @@ class ReceiveEncoder:
             properties = encode_properties(entries)
             stored = CoreMessage()
             stored.address = message.address
-            stored.user_id = self._broker_id + _ID.pack(message.message_id)
+            stored.user_id = as_uuid(self._broker_id + _ID.pack(message.message_id))
             stored.timestamp = message.timestamp_ms
             body, stored.type = core_body(hub.body, hub.body_kind)
         stored.durable = message.durable

@@ -124,6 +124,14 @@ def user_id_of(head: bytes) -> bytes:
     return head[at + 1 : at + 1 + USER_ID_BYTES] if head[at] == 1 else b""
 
 
+def as_uuid(octets: bytes) -> bytes:
+    """A user id as Java clients read any 16 bytes: as a UUID of version 1, whatever those of its bits say that tell.
+    Source: UUID of artemis-commons."""
+    version = 0x10 | octets[6] & 0x0F
+    variant = 0x80 | octets[8] & 0x3F
+    return b"".join((octets[:6], bytes((version, octets[7], variant)), octets[9:]))
+
+
 def type_of(head: bytes) -> int:
     """The type of a message: one of the ``*_TYPE`` constants, or another."""
     return head[_run_at(head)]
