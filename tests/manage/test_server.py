@@ -10,6 +10,7 @@ import socket
 import httpx
 import pytest
 
+from delosmq.composition.garbage_collection import not_collecting
 from delosmq.manage.http import server as http_server
 from delosmq.manage.http.server import HttpServer
 from delosmq.server.listener import bind
@@ -32,6 +33,27 @@ async def test_it_serves_and_stops(api: Api):
         with pytest.raises(httpx.TransportError):
             await client.get(f"{url}/health/live")
     await server.stop()
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_client_that_comes_while_it_stops_is_answered_or_hung_up_on(api: Api, turns: int):
+    # As where a broker becomes the active one: the socket goes on to listen for it, and nothing is collected meanwhile.
+    listening = bind("127.0.0.1", 0, "the HTTP interface")
+    server = HttpServer(api.app, listening.dup(), SlowReaders(-1))
+    await server.start()
+    loop = asyncio.get_running_loop()
+    with not_collecting(), contextlib.closing(socket.socket()) as client:
+        stopping = asyncio.create_task(server.stop())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        client.connect(("127.0.0.1", server.port))
+        client.setblocking(False)
+        client.sendall(b"GET /health/live HTTP/1.1\r\nHost: h\r\n\r\n")
+        await stopping
+        listening.close()  # whom nobody has accepted until here hears of it
+        with contextlib.suppress(ConnectionResetError):
+            async with asyncio.timeout(5):
+                await loop.sock_recv(client, 1)
 
 
 async def test_an_encoded_slash_stays_within_its_name(api: Api):

@@ -51,6 +51,19 @@ def bind(host: str, port: int, what: str) -> socket.socket:
     return bound
 
 
+async def close_listening(server: asyncio.Server) -> None:
+    """Closes the sockets on which `server` listens; its connections go on.
+
+    What it accepted in this turn of the loop becomes a connection first: asyncio forgets one that comes to a closed
+    server without closing it, and its peer waits until the garbage is collected.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    await asyncio.sleep(0)
+    server.close()
+
+
 def _remedy(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "the port is in use; stop the process that has it, or choose another port"
@@ -83,8 +96,8 @@ class Listener(ABC):
         """Begins to accept."""
 
     @abstractmethod
-    def refuse_new(self) -> None:
-        """Stops accepting; connections go on."""
+    async def refuse_new(self) -> None:
+        """Stops accepting; connections go on. May be repeated."""
 
     @abstractmethod
     async def accept_again(self) -> None:
@@ -124,7 +137,7 @@ class Listener(ABC):
 
     async def drain(self, reason: BrokerError, timeout_s: float) -> None:
         """Ends all connections: each peer is told, and gets what was promised, for at most ``timeout_s``."""
-        self.refuse_new()
+        await self.refuse_new()
         for connection in list(self.connections):
             connection.stop(reason)
         try:
@@ -154,9 +167,9 @@ class SocketListener(Listener):
             return connection
         return TlsLayer(connection, self.acceptor, self._tls, parts.handshakes, parts.buffer)
 
-    def refuse_new(self) -> None:
+    async def refuse_new(self) -> None:
         if self._server is not None:
-            self._server.close()
+            await close_listening(self._server)
         else:
             self._socket.close()
 
@@ -190,7 +203,7 @@ class LocalListener(Listener):
         transport.attach(connection, connection.receive)
         connection.connection_made(transport)
 
-    def refuse_new(self) -> None:
+    async def refuse_new(self) -> None:
         self._accepting = False
         in_process.leave(self._name, self._port)
 
@@ -219,16 +232,15 @@ class Server:
         Raises:
             LimitError: one of them can't be had, or can't speak TLS; none is kept then.
         """
+        taken: list[socket.socket] = []
         try:
             for acceptor in acceptors:
-                bound = bind(acceptor.host, acceptor.port, f"acceptor '{acceptor.name}'")
-                try:
-                    self.listeners.append(SocketListener(acceptor, self._parts, bound))
-                except LimitError:
-                    bound.close()
-                    raise
+                taken.append(bind(acceptor.host, acceptor.port, f"acceptor '{acceptor.name}'"))
+                self.listeners.append(SocketListener(acceptor, self._parts, taken[-1]))
         except LimitError:
-            self.close()
+            for bound in taken:
+                bound.close()
+            self.listeners = []
             raise
 
     def listen_in_process(self, acceptor: AcceptorSettings, name: str) -> None:
@@ -253,15 +265,9 @@ class Server:
         """Takes over ``global-max-size``, which was reloaded, for what connections hold together."""
         self._parts.bound(global_max_bytes)
 
-    def close(self) -> None:
-        """Gives the ports back."""
-        for listener in self.listeners:
-            listener.refuse_new()
-        self.listeners = []
-
     async def drain(self, reason: BrokerError, timeout_s: float) -> None:
         """Stops accepting and ends all connections, all within ``timeout_s``."""
         for listener in self.listeners:
-            listener.refuse_new()
+            await listener.refuse_new()
         await asyncio.gather(*(listener.drain(reason, timeout_s) for listener in self.listeners))
         self._parts.passwords.close()

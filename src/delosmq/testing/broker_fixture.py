@@ -221,11 +221,11 @@ class BrokerFixture(Broker, TimeKeeper):
             for listener in self.composed.listeners:
                 await listener.accept_again()
 
-        def refuse() -> None:
+        async def refuse() -> None:
             for listener in self.composed.listeners:
-                listener.refuse_new()
+                await listener.refuse_new()
 
-        on_broker(self, refuse)
+        self.call(refuse())
         run = self._life
         try:
             yield
