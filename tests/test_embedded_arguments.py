@@ -31,8 +31,10 @@ from delosmq.model.settings import (
     JournalSettings,
     QueueSettings,
     SecurityMatch,
+    TlsSettings,
     WebBind,
 )
+from tests.certificates import make_stores
 
 COMPILED = not (model_settings.__file__ or "").endswith(".py")
 BROKER_XML = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
@@ -53,6 +55,22 @@ def get(broker: delosmq.Broker, path: str, password: str = "") -> Any:
     request = urllib.request.Request(broker.http_url + path, headers={"Authorization": f"Basic {token}"})
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)
+
+
+def test_the_http_interface_speaks_tls_when_it_is_asked_to(tmp_path: Path) -> None:
+    stores = make_stores(tmp_path)
+    broker = delosmq.Broker(http_tls=TlsSettings(str(stores.server)))
+    for _ in range(2):
+        with broker:
+            assert broker.http_url == f"https://127.0.0.1:{broker.http_port}"
+            with urllib.request.urlopen(f"{broker.http_url}/health/live", context=stores.client_context()) as answer:
+                assert answer.status == 200
+    for wrong in ({"http": False}, {"ports": False}):
+        with pytest.raises(ConfigurationError, match="DMQ6025: Broker has http_tls and no HTTP interface"):
+            delosmq.Broker(http_tls=TlsSettings(str(stores.server)), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(LimitError, match=r"DMQ6110: the HTTP interface can't speak TLS: .* is missing"):
+        with delosmq.Broker(http_tls=TlsSettings(str(tmp_path / "gone.pem"))):
+            pass
 
 
 def test_ports_and_urls_are_those_that_were_asked_for() -> None:

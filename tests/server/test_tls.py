@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from delosmq.config.tls import TlsNames
 from delosmq.model.errors import LimitError
 from delosmq.model.settings import AcceptorSettings, TlsSettings
 from delosmq.server.tls import HandshakeTurns, TlsContexts, TlsLayer
@@ -339,9 +340,9 @@ async def test_a_peer_that_keeps_tls_busy_and_reads_nothing_is_cut_off(tmp_path:
     stores.server.write_bytes(stores.server.read_bytes() + authority * (100_000 // len(authority)))
     acceptor = with_tls(stores)
     assert acceptor.tls is not None
-    contexts = TlsContexts(acceptor, acceptor.tls, logging.Logger("test"))
+    contexts = TlsContexts(TlsNames("acceptor 'a'"), acceptor.tls, logging.Logger("test"))
     above, below = Above(), Below()
-    layer = TlsLayer(above, acceptor, contexts, HandshakeTurns(asyncio.get_running_loop()), memoryview(bytearray(1)))
+    layer = TlsLayer(above, contexts, HandshakeTurns(asyncio.get_running_loop()), memoryview(bytearray(1)))
     layer.connection_made(below)
     layer.pause_writing()
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -353,6 +354,52 @@ async def test_a_peer_that_keeps_tls_busy_and_reads_nothing_is_cut_off(tmp_path:
     assert above.broken is not None
     assert above.broken.code == "DMQ6105"
     assert below.closed
+
+
+async def finished_in_memory(layer: TlsLayer, below: Below, stores: Stores) -> tuple[ssl.SSLObject, ssl.MemoryBIO]:
+    """A client of ``layer`` after the handshake, and what it reads."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = stores.client_context().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+    while True:
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            layer.receive(outgoing.read())
+            await asyncio.sleep(0)
+            incoming.write(below.written)
+            below.written = b""
+        else:
+            layer.receive(outgoing.read())
+            await asyncio.sleep(0)
+            return client, incoming
+
+
+@pytest.mark.parametrize("ended_by", ["us", "the peer"])
+async def test_what_was_written_goes_out_before_the_connection_is_closed(stores: Stores, ended_by: str) -> None:
+    acceptor = with_tls(stores)
+    assert acceptor.tls is not None
+    contexts = TlsContexts(TlsNames("acceptor 'a'"), acceptor.tls, logging.Logger("test"))
+    below = Below()
+    turns = HandshakeTurns(asyncio.get_running_loop())
+    layer = TlsLayer(Above(), contexts, turns, memoryview(bytearray(1)))
+    layer.connection_made(below)
+    client, incoming = await finished_in_memory(layer, below, stores)
+    incoming.write(below.written)
+    below.written = b""
+    layer.pause_writing()
+    layer.write(b"x" * 10_000)
+    assert layer.get_write_buffer_size() == 10_000
+    if ended_by == "us":
+        layer.close()
+    else:
+        assert layer.eof_received()
+    assert layer.is_closing()
+    assert not below.closed
+    layer.resume_writing()
+    assert below.closed
+    incoming.write(below.written)
+    assert client.read(20_000) == b"x" * 10_000
+    assert client.read(1) == b""
 
 
 class HeldTurns(HandshakeTurns):

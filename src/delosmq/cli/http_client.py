@@ -27,6 +27,10 @@ _MESSAGING: Final = (
 )
 _OF_OTHER_PORTS: Final = frozenset({HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.UPGRADE_REQUIRED})
 """What the acceptors of other protocols answer to HTTP."""
+_CERTIFICATE_ASKED: Final = frozenset(
+    {"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA", "SSLV3_ALERT_HANDSHAKE_FAILURE"}
+)
+"""What a server says of the client's certificate, in the words of OpenSSL."""
 _OWN_OPTIONS: Final = frozenset({"after", "limit", "queue", "prepared", "force", "text", "priority"})
 """Fields that are no settings of a queue: options of their own."""
 _LONGEST_PASSWORD: Final = 4_096
@@ -36,10 +40,43 @@ _FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 class HttpClient:
     """JSON over HTTP with a broker's login. The password comes from a file or DELOSMQ_PASSWORD, never an argument."""
 
-    def __init__(self, url: str, user: str, password_file: Path | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        password_file: Path | None,
+        *,
+        ca_file: Path | None = None,
+        cert_file: Path | None = None,
+    ) -> None:
+        """
+        Args:
+            ca_file: of the authority that a broker with https:// is checked with; None for those of the system.
+            cert_file: the client's own certificate, with its key.
+        """
         self._url = (url if "://" in url else f"http://{url}").rstrip("/")
         self.user = user
         self._password_file = password_file
+        self._ca_file = ca_file
+        self._cert_file = cert_file
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        """None for http://."""
+        if not self._url.lower().startswith("https:"):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self._ca_file)
+        except (OSError, ValueError) as error:
+            raise BrokerError("DMQ7115", f"can't read the authorities in {self._ca_file}: {_readable(error)}") from None
+        if self._cert_file is not None:
+            try:
+                context.load_cert_chain(self._cert_file, password=_no_password)
+            except (OSError, ValueError) as error:
+                raise BrokerError(
+                    "DMQ7115", f"can't read the certificate in {self._cert_file}: {_readable(error)}"
+                ) from None
+        return context
 
     @cached_property
     def _password(self) -> str:
@@ -94,7 +131,7 @@ class HttpClient:
         token = base64.b64encode(f"{self.user}:{self._password}".encode()).decode()
         request.add_header("Authorization", f"Basic {token}")
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             answer_text = error.read(_MOST_READ).decode("utf-8", "replace")
@@ -105,14 +142,39 @@ class HttpClient:
         except (RemoteDisconnected, BadStatusLine) as error:
             raise BrokerError("DMQ7108", f"{self._url} does not speak HTTP: perhaps it is {_MESSAGING}") from error
         except (OSError, ValueError, HTTPException) as error:
-            reason = getattr(error, "reason", error)
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(reason, ConnectionResetError | BrokenPipeError):
                 raise BrokerError("DMQ7108", f"{self._url} does not speak HTTP: perhaps it is {_MESSAGING}") from error
-            if isinstance(reason, ssl.SSLError) and not isinstance(reason, ssl.SSLCertVerificationError):
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                raise BrokerError(
+                    "DMQ7116",
+                    f"the certificate of {self._url} is not trusted ({reason.verify_message}): name the PEM file of its"
+                    " authority with --ca-file, and in --url a host for which it was made",
+                ) from error
+            if isinstance(reason, ssl.SSLError) and reason.reason in _CERTIFICATE_ASKED:
+                raise BrokerError(
+                    "DMQ7119",
+                    f"{self._url} does not accept the client's certificate, or asks for one: name a PEM file with a"
+                    " certificate and its key with --cert-file",
+                ) from error
+            if isinstance(reason, ssl.SSLError):
                 raise BrokerError("DMQ7112", f"there is no TLS at {self._url}, write http:// in --url") from error
             raise BrokerError(
                 "DMQ7005", f"can't reach {self._url}: {reason}; is the broker running, and is --url right?"
             ) from error
+
+
+def _readable(error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "it is missing; correct the path"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError):
+        return f"{error.strerror}; name a PEM file that may be read"
+    return "it is no PEM file of that kind, or its key is encrypted; look at it with: openssl x509 -text -in FILE"
+
+
+def _no_password() -> str:
+    """Without this OpenSSL would ask on the terminal for that of an encrypted key."""
+    return ""
 
 
 def check_body(content: bytes) -> None:

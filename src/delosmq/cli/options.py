@@ -14,8 +14,19 @@ from delosmq.model.declared.queue import QUEUE_SETTINGS
 
 DEFAULT_URL: Final = "http://127.0.0.1:8161"
 
+CaFile = Annotated[
+    Path | None,
+    typer.Option(envvar="DELOSMQ_CA_FILE", help="PEM of the authority of https://; else those that the system trusts."),
+]
+CertFile = Annotated[
+    Path | None,
+    typer.Option(envvar="DELOSMQ_CERT_FILE", help="PEM with a certificate and its key, where https:// asks for one."),
+]
+
 _CONNECTION: Final[dict[str, tuple[object, object]]] = {
     "url": (Annotated[str, typer.Option(envvar="DELOSMQ_URL", help="HTTP address of the broker.")], DEFAULT_URL),
+    "ca_file": (CaFile, None),
+    "cert_file": (CertFile, None),
     "user": (Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")], "admin"),
     "password_file": (
         Annotated[Path | None, typer.Option(help="File that holds the password; else DELOSMQ_PASSWORD.")],
@@ -37,8 +48,11 @@ def of_broker(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options that say which broker and who asks; it is called with ``client`` instead of them."""
 
     @wraps(command)
-    def with_client(url: str, user: str, password_file: Path | None, **given: Any) -> None:
-        command(client=HttpClient(url, user, password_file), **given)
+    def with_client(
+        url: str, ca_file: Path | None, cert_file: Path | None, user: str, password_file: Path | None, **given: Any
+    ) -> None:
+        client = HttpClient(url, user, password_file, ca_file=ca_file, cert_file=cert_file)
+        command(client=client, **given)
 
     own = [one for one in signature(command).parameters.values() if one.name != "client"]
     options = [

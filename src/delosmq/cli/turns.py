@@ -63,10 +63,12 @@ def run_in_turn(
     if policy is None or activation is None:
         raise InvariantError("DMQ7021", f"broker '{name}' waits for its turn without an ha-policy")
     with _lock_of_data(instance):
-        bound = None if instance.web is None else bind(instance.web.host, instance.web.port, "the HTTP interface")
+        web = instance.web
+        bound = None if web is None else bind(web.host, web.port, "the HTTP interface")
+        tls = None if web is None else web.tls
         try:
             with asyncio.Runner() as runner:
-                attempt = runner.run(_wait(Standby(activation, bound, name=name, logger=logger)))
+                attempt = runner.run(_wait(Standby(activation, bound, name=name, logger=logger, tls=tls)))
             if attempt is None:
                 logger.info(f"DMQ7022: broker '{name}' is down; it was not active")
                 return 0

@@ -7,6 +7,7 @@ import socket
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from delosmq.composition.activation_watch import ActivationWatch
@@ -17,6 +18,7 @@ from delosmq.composition.garbage_collection import not_collecting
 from delosmq.composition.protocols import PROTOCOLS, with_addresses_of
 from delosmq.composition.router_caches import restore_caches
 from delosmq.config.reload import ReloadPlan, plan_reload
+from delosmq.config.tls import HTTP_TLS
 from delosmq.engine.api import EngineBroker, EngineEvents, events_for
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host, Reason
@@ -45,6 +47,7 @@ from delosmq.server.server_parts import Instruments, ServerParts
 from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.targets.target_monitor import LocalBroker
 from delosmq.server.ticker import GateEvents, Ticker
+from delosmq.server.tls import TlsContexts, TlsLayer
 from delosmq.sessions.host import SessionServices
 from delosmq.sessions.login import ADMIT_ALL, LoginPort
 from delosmq.sessions.outbox import Gate
@@ -178,6 +181,7 @@ class ComposedBroker(Host, LocalBroker):
         self._http_bind = http
         self._http_socket = http_socket
         self._http: HttpServer | None = None
+        self._http_tls: partial[TlsLayer] | None = None
         self._slow_readers: SlowReaders | None = None
         self._ticker: Ticker | None = None
         self._passwords: PasswordChecks | None = None
@@ -258,6 +262,9 @@ class ComposedBroker(Host, LocalBroker):
         self._server.bind(self._acceptors)
         if self._local_name:
             self._server.listen_in_process(local_acceptor(self.settings.acceptors), self._local_name)
+        if self._http_bind is not None and self._http_bind.tls is not None:
+            contexts = TlsContexts(HTTP_TLS, self._http_bind.tls, self.logger)
+            self._http_tls = partial(TlsLayer, contexts=contexts, turns=parts.handshakes, buffer=parts.buffer)
         if self._http_bind is not None and self._http_socket is None:
             # Before the first client is served: a port in use must stop the start, not a running broker.
             self._http_socket = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
@@ -314,7 +321,7 @@ class ComposedBroker(Host, LocalBroker):
             logins=self.logins,
             routers=self._routers,
         )
-        self._http = HttpServer(app, self._http_socket, self._slow_readers)
+        self._http = HttpServer(app, self._http_socket, self._slow_readers, self._http_tls)
         await self._http.start()
         self.logger.info(f"DMQ6011: the HTTP interface listens on {self.http_url}")
 

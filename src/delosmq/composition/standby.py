@@ -4,11 +4,16 @@ import asyncio
 import logging
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from delosmq.config.tls import HTTP_TLS
 from delosmq.manage.control.host import Reason
 from delosmq.model.errors import InvariantError
+from delosmq.model.settings import TlsSettings
+from delosmq.server.server_parts import READ_BYTES
 from delosmq.server.slow_readers import SlowReaders
+from delosmq.server.tls import HandshakeTurns, TlsContexts, TlsLayer
 from delosmq.storage.activation import ATTEMPT_EVERY_S, Activation, Attempt, PairState
 
 if TYPE_CHECKING:
@@ -35,11 +40,19 @@ class Standby:
         bound: where HTTP listens, None for no HTTP. It stays open; who connects when the waiting ends waits for the
             broker.
         name: of the broker, for the log.
+        tls: of HTTP; None for none.
     """
 
     def __init__(
-        self, activation: Activation, bound: socket.socket | None, *, name: str, logger: logging.Logger
+        self,
+        activation: Activation,
+        bound: socket.socket | None,
+        *,
+        name: str,
+        logger: logging.Logger,
+        tls: TlsSettings | None = None,
     ) -> None:
+        self._tls = tls
         self._activation = activation
         self._bound = bound
         self._name = name
@@ -99,8 +112,14 @@ class Standby:
         from delosmq.manage.http.standby import StandbyApi
 
         api = StandbyApi(self._activation.role.value, lambda: self._reason, self._logger)
-        self._http = HttpServer(api, self._bound.dup(), SlowReaders(_HTTP_BYTES))
+        tls = None if self._tls is None else self._make_tls(self._tls)
+        self._http = HttpServer(api, self._bound.dup(), SlowReaders(_HTTP_BYTES), tls)
         await self._http.start()
+
+    def _make_tls(self, settings: TlsSettings) -> "partial[TlsLayer]":
+        contexts = TlsContexts(HTTP_TLS, settings, self._logger)
+        turns = HandshakeTurns(asyncio.get_running_loop())
+        return partial(TlsLayer, contexts=contexts, turns=turns, buffer=memoryview(bytearray(READ_BYTES)))
 
 
 def tell_of_activation(attempt: Attempt, name: str, logger: logging.Logger) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from delosmq.config.findings import (
@@ -13,10 +13,20 @@ from delosmq.config.findings import (
     Findings,
     nearest,
 )
+from delosmq.config.tls import BROKEN_VERSIONS, HTTP_TLS, STORES_WITHOUT_TLS, VERSIONS, read_tls
 from delosmq.config.xml_document import XmlElement, read_xml
-from delosmq.model.settings import WebBind
+from delosmq.model.declared.acceptor import TLS_SETTINGS
+from delosmq.model.settings import TlsSettings, WebBind
+from delosmq.model.values import comma_separated
 
-NAMES_THAT_STOP: Final = ("security-manager", "clientAuth", "binding", "web")
+NAMES_THAT_STOP: Final = (
+    "security-manager",
+    "clientAuth",
+    "binding",
+    "excludedCipherSuites",
+    "sniHostCheck",
+    "sniRequired",
+)
 """What stops a start, as ``--without`` takes it."""
 CERTIFICATE_USERS: Final = "cert-users.properties"
 BOOTSTRAP_NAMESPACE: Final = "http://activemq.apache.org/schema"
@@ -39,6 +49,22 @@ _BINDING_ATTRIBUTES: Final = _words(
     "trustStorePassword includedTLSProtocols excludedTLSProtocols includedCipherSuites excludedCipherSuites "
     "sniHostCheck sniRequired sslAutoReload http2"
 )
+_TLS_FIELDS: Final = {
+    **{setting.written: field for field, setting in TLS_SETTINGS.items() if setting.written in _BINDING_ATTRIBUTES},
+    HTTP_TLS.need_client_auth: "need_client_auth",
+    HTTP_TLS.enabled_protocols: "enabled_protocols",
+    HTTP_TLS.enabled_cipher_suites: "enabled_cipher_suites",
+}
+"""Attribute -> the field of `TlsSettings` that it sets."""
+_EXCLUDED_VERSIONS: Final = "excludedTLSProtocols"
+_REFUSED: Final = {
+    "excludedCipherSuites": f"has no effect yet, and what it excludes could be spoken: name the others with "
+    f"{HTTP_TLS.enabled_cipher_suites}",
+    "sniHostCheck": "has no effect yet, and requests for other names would be served: write false",
+    "sniRequired": "has no effect yet, and clients that name no server would be served: write false",
+}
+"""Why an attribute of https is refused, unless it is false."""
+_TLS_ATTRIBUTES: Final = (*_TLS_FIELDS, _EXCLUDED_VERSIONS, *_REFUSED)
 
 
 @dataclass(frozen=True)
@@ -85,7 +111,7 @@ class _BootstrapReader:
             sentence = f'the root is <{root.name}>; write <broker xmlns="{BOOTSTRAP_NAMESPACE}">'
             self._findings.add(UNKNOWN_NAME, root.line, sentence)
             return None
-        binds: list[tuple[int, str]] = []
+        binds: list[_Binding] = []
         for child in root.children:
             if child.name == "web":
                 binds += self._read_web(child)
@@ -100,9 +126,9 @@ class _BootstrapReader:
                 self._check_certificates(child)
             else:
                 self._unknown(child.line, f"element <{child.name}> in <broker>", child.name, _BROKER_CHILDREN)
-        for line, _ in binds[1:]:
-            self._findings.refuse("binding", line, "a second <binding> is not in effect yet; keep one")
-        return self._parse_bind(*binds[0]) if binds else None
+        for other in binds[1:]:
+            self._findings.refuse("binding", other.line, "a second <binding> is not in effect yet; keep one")
+        return self._parse_bind(binds[0]) if binds else None
 
     def _check_certificates(self, security: XmlElement) -> None:
         """With a certificate-domain Artemis has certificates name users; the files are those of its manual here."""
@@ -121,14 +147,14 @@ class _BootstrapReader:
             sentence = "'configuration' of <server> names another file, but etc/broker.xml is what is read; remove it"
             self._findings.add(WRONG_VALUE, server.line, sentence)
 
-    def _read_web(self, web: XmlElement) -> list[tuple[int, str]]:
-        self._check_attributes(web, _WEB_ATTRIBUTES, ("bind",))
-        binds = [(web.line, web.attributes["bind"])] if "bind" in web.attributes else []
+    def _read_web(self, web: XmlElement) -> "list[_Binding]":
+        binds = [_Binding(web, web.attributes["bind"])] if "bind" in web.attributes else []
+        self._check_attributes(web, _WEB_ATTRIBUTES, ("bind", *_TLS_ATTRIBUTES) if binds else ("bind",))
         for child in web.children:
             if child.name == "binding":
-                self._check_attributes(child, _BINDING_ATTRIBUTES, ("name", "uri"))
+                self._check_attributes(child, _BINDING_ATTRIBUTES, ("name", "uri", *_TLS_ATTRIBUTES))
                 self._check_children(child, _BINDING_CHILDREN)
-                binds.append((child.line, child.attributes.get("uri", "")))
+                binds.append(_Binding(child, child.attributes.get("uri", "")))
             elif child.name in _WEB_CHILDREN:
                 self._ignore(child.name, child.line)
             else:
@@ -145,12 +171,10 @@ class _BootstrapReader:
                 self._unknown(child.line, f"element <{child.name}> in <{element.name}>", child.name, known)
 
     def _check_attributes(self, element: XmlElement, known: tuple[str, ...], obeyed: tuple[str, ...]) -> None:
-        for name, value in element.attributes.items():
+        for name in element.attributes:
             what = f"attribute {name!r} of <{element.name}>"
             if name not in known:
                 self._unknown(element.line, what, name, known)
-            elif name == "clientAuth" and value.strip().lower() != "false":
-                self._findings.refuse(name, element.line, f"{what} is not in effect yet: there is no TLS; write false")
             elif name not in obeyed:
                 self._ignore(name, element.line)
 
@@ -160,19 +184,80 @@ class _BootstrapReader:
     def _unknown(self, line: int, what: str, name: str, known: tuple[str, ...]) -> None:
         self._findings.add(UNKNOWN_NAME, line, f"unknown {what}{nearest(name, list(known)) or '; remove it'}")
 
-    def _parse_bind(self, line: int, text: str) -> WebBind | None:
+    def _parse_bind(self, bind: "_Binding") -> WebBind | None:
         try:
-            parts = urlsplit(text.strip())
+            parts = urlsplit(bind.uri.strip())
             port = parts.port
         except ValueError:
             port = None
         else:
-            if parts.scheme == "https":
-                sentence = "https is not in effect yet; write http://127.0.0.1:8161 and put a TLS proxy in front"
-                self._findings.refuse("web", line, sentence)
-                return None
-            if parts.scheme == "http" and parts.hostname and port is not None and not parts.query:
-                return WebBind(parts.hostname, port)
-        sentence = f"the web bind is {text!r} but must be a URL such as http://127.0.0.1:8161"
-        self._findings.add(WRONG_VALUE, line, sentence)
+            if parts.scheme in ("http", "https") and parts.hostname and port is not None and not parts.query:
+                if parts.scheme == "http":
+                    self._check_plain(bind.element)
+                    return WebBind(parts.hostname, port)
+                tls = self._read_tls(bind.element)
+                return None if tls is None else WebBind(parts.hostname, port, tls)
+        sentence = f"the web bind is {bind.uri!r} but must be a URL such as http://127.0.0.1:8161"
+        self._findings.add(WRONG_VALUE, bind.line, sentence)
         return None
+
+    def _check_plain(self, element: XmlElement) -> None:
+        """What asks for certificates of clients must not be dropped with TLS; the rest is said to do nothing."""
+        for name in _TLS_ATTRIBUTES:
+            if name not in element.attributes or self._is_false(element, name):
+                continue
+            if name == HTTP_TLS.need_client_auth:
+                sentence = (
+                    f"attribute {name!r} of <{element.name}> asks for TLS: write https:// in its URL, or write false"
+                )
+                self._findings.refuse(name, element.line, sentence)
+                continue
+            sentence = f"{HTTP_TLS.owner} speaks no TLS, whatever its attribute {name!r}: write https:// in its URL"
+            self._findings.notice(STORES_WITHOUT_TLS, element.line, sentence)
+            return
+
+    def _read_tls(self, element: XmlElement) -> TlsSettings | None:
+        fields: dict[str, Any] = {}
+        wrong = False
+        for name, text in element.attributes.items():
+            what = f"attribute {name!r} of <{element.name}>"
+            if name in _REFUSED and not self._is_false(element, name):
+                self._findings.refuse(name, element.line, f"{what} {_REFUSED[name]}")
+            elif name in _TLS_FIELDS:
+                field = _TLS_FIELDS[name]
+                try:
+                    fields[field] = TLS_SETTINGS[field].parse(text)
+                except ValueError as rule:
+                    self._findings.add(WRONG_VALUE, element.line, f"{what} is {text!r} but must be {rule}")
+                    wrong = True
+        if _EXCLUDED_VERSIONS in element.attributes:
+            wrong = not self._exclude_versions(element, fields) or wrong
+        if wrong:
+            return None
+        return read_tls(fields, HTTP_TLS, directory=self._directory, findings=self._findings, line=element.line)
+
+    def _exclude_versions(self, element: XmlElement, fields: dict[str, Any]) -> bool:
+        excluded = comma_separated(element.attributes[_EXCLUDED_VERSIONS])
+        left = [name for name in fields.get("enabled_protocols") or VERSIONS if name not in excluded]
+        unknown = [name for name in excluded if name not in VERSIONS and name not in BROKEN_VERSIONS]
+        for name in unknown:
+            what = f"TLS version {name!r} in {_EXCLUDED_VERSIONS}"
+            self._unknown(element.line, what, name, (*VERSIONS, *BROKEN_VERSIONS))
+        if not left:
+            sentence = f"{_EXCLUDED_VERSIONS} leaves no version of {' and '.join(VERSIONS)}; leave one out of it"
+            self._findings.add(WRONG_VALUE, element.line, sentence)
+        fields["enabled_protocols"] = tuple(left)
+        return bool(left) and not unknown
+
+    @staticmethod
+    def _is_false(element: XmlElement, name: str) -> bool:
+        return element.attributes[name].strip().lower() == "false"
+
+
+class _Binding:
+    """An address of the HTTP interface, before anything is decided."""
+
+    def __init__(self, element: XmlElement, uri: str) -> None:
+        self.element = element
+        self.line = element.line
+        self.uri = uri

@@ -1,21 +1,24 @@
-"""TLS of an acceptor: its certificate, its key and its trusted authorities, made into a context that was tried once.
+"""TLS of an acceptor or of the HTTP interface: its certificate, key and trusted authorities, as a context tried once.
 
 Source: Artemis manual, "Configuring Netty SSL"; stores are PEM here (docs/decisions/0036).
 """
 
 import re
 import ssl
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from delosmq.config.findings import nearest
+from delosmq.config.findings import MISSING, Findings, nearest
 from delosmq.model.settings import TlsSettings
 
+STORES_WITHOUT_TLS: Final = "DMQ6100"
 KEY_STORE_TYPES: Final = ("PEM", "PEMCFG")
 TRUST_STORE_TYPES: Final = ("PEM", "PEMCA")
 
-_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_FORBIDDEN_VERSIONS: Final = ("SSLv2", "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
+VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+BROKEN_VERSIONS: Final = ("SSLv2", "SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 # PEM files are a few KiB; what is larger was named by mistake.
 _MOST_STORE_BYTES: Final = 4 * 1024 * 1024
 _JKS_MAGIC: Final = bytes.fromhex("feedfeed")
@@ -27,6 +30,31 @@ _SOURCE: Final = re.compile(r"source\.[^=\s]+")
 # Source: X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED of OpenSSL.
 _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
+# Time enough to renew a certificate by hand.
+_EXPIRES_SOON_DAYS: Final = 30
+_SECONDS_PER_DAY: Final = 86_400
+
+
+@dataclass(frozen=True)
+class TlsNames:
+    """How sentences name what speaks TLS, and the options of its file.
+
+    Attributes:
+        owner: such as ``acceptor 'stomp'``.
+        switched_on: what its file has that makes it speak TLS, after its name.
+    """
+
+    owner: str
+    switched_on: str = "has sslEnabled=true"
+    enabled_protocols: str = "enabledProtocols"
+    enabled_cipher_suites: str = "enabledCipherSuites"
+    need_client_auth: str = "needClientAuth"
+
+
+HTTP_TLS: Final = TlsNames(
+    "the HTTP interface", "is at https://", "includedTLSProtocols", "includedCipherSuites", "clientAuth"
+)
+"""The options of a ``<binding>`` of bootstrap.xml."""
 
 
 class TlsMistake(ValueError):
@@ -45,7 +73,44 @@ class CheckedTls:
         self.not_after = not_after
 
 
-def load_tls(settings: TlsSettings) -> CheckedTls:
+def read_tls(
+    fields: dict[str, Any], names: TlsNames, *, directory: Path, findings: Findings, line: int
+) -> TlsSettings | None:
+    """The settings, once a handshake with them has worked; None after noting what is wrong.
+
+    Args:
+        fields: of `TlsSettings`, those that the file names.
+        directory: what relative paths are relative to.
+    """
+    if "key_store_path" not in fields:
+        findings.add(
+            MISSING,
+            line,
+            f"{names.owner} {names.switched_on} without a certificate; add keyStorePath=broker.pem, a PEM file with "
+            "the certificate, its chain and its key",
+        )
+        return None
+    for path in ("key_store_path", "trust_store_path"):
+        if path in fields:
+            fields[path] = str((directory / fields[path].removeprefix("file:")).absolute())
+    settings = TlsSettings(**fields)
+    try:
+        checked = load_tls(settings, names)
+    except TlsMistake as mistake:
+        findings.add("DMQ6107", line, f"{names.owner} can't speak TLS: {mistake}")
+        return None
+    if checked.not_after:
+        left_days = (ssl.cert_time_to_seconds(checked.not_after) - time.time()) / _SECONDS_PER_DAY
+        if left_days < _EXPIRES_SOON_DAYS:
+            sentence = (
+                f"the certificate of {names.owner} expires on {checked.not_after}, in {left_days:.0f} days; renew it "
+                "before clients refuse it"
+            )
+            findings.notice("DMQ6108", line, sentence)
+    return settings
+
+
+def load_tls(settings: TlsSettings, names: TlsNames) -> CheckedTls:
     """The context that ``settings`` describe.
 
     Raises:
@@ -54,14 +119,14 @@ def load_tls(settings: TlsSettings) -> CheckedTls:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    _set_versions(context, settings.enabled_protocols)
+    _set_versions(context, settings.enabled_protocols, names)
     if settings.enabled_cipher_suites:
-        _set_suites(context, settings.enabled_cipher_suites)
+        _set_suites(context, settings.enabled_cipher_suites, names)
     _load_key(context, settings)
     # Before clients are asked for theirs: we have none to show to ourselves.
-    not_after = _shake_hands(context, settings)
+    not_after = _shake_hands(context, settings, names)
     if settings.need_client_auth or settings.want_client_auth:
-        _load_trust(context, settings)
+        _load_trust(context, settings, names)
     return CheckedTls(context, not_after)
 
 
@@ -78,32 +143,34 @@ def files_of(settings: TlsSettings) -> list[Path]:
     return files
 
 
-def _set_versions(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
+def _set_versions(context: ssl.SSLContext, versions: tuple[str, ...], names: TlsNames) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if not names:
+    if not versions:
         return
-    for name in names:
-        if name in _FORBIDDEN_VERSIONS:
-            raise TlsMistake(f"enabledProtocols has {name}, which is broken; write TLSv1.2,TLSv1.3")
-        if name not in _VERSIONS:
+    option = names.enabled_protocols
+    for version in versions:
+        if version in BROKEN_VERSIONS:
+            raise TlsMistake(f"{option} has {version}, which is broken; write TLSv1.2,TLSv1.3")
+        if version not in VERSIONS:
             raise TlsMistake(
-                f"enabledProtocols has {name!r}, which is unknown{nearest(name, list(_VERSIONS)) or '; remove it'}"
+                f"{option} has {version!r}, which is unknown{nearest(version, list(VERSIONS)) or '; remove it'}"
             )
-    context.minimum_version = min(_VERSIONS[name] for name in names)
-    context.maximum_version = max(_VERSIONS[name] for name in names)
+    context.minimum_version = min(VERSIONS[version] for version in versions)
+    context.maximum_version = max(VERSIONS[version] for version in versions)
 
 
-def _set_suites(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
+def _set_suites(context: ssl.SSLContext, suites: tuple[str, ...], names: TlsNames) -> None:
+    option = names.enabled_cipher_suites
     everything = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     everything.set_ciphers("ALL")
     known = {suite["name"]: suite["protocol"] for suite in everything.get_ciphers()}
     chosen: list[str] = []
     newest = False
-    for name in names:
+    for name in suites:
         own = name if name in known else openssl_name(name)
         if own not in known:
             remedy = nearest(own, list(known)) or "; remove it"
-            raise TlsMistake(f"enabledCipherSuites has {name!r}, which OpenSSL doesn't know{remedy}")
+            raise TlsMistake(f"{option} has {name!r}, which OpenSSL doesn't know{remedy}")
         if known[own] == "TLSv1.3":
             newest = True
         else:
@@ -111,18 +178,18 @@ def _set_suites(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
     # The suites of TLS 1.3 can't be chosen one by one, but that version can.
     if not newest:
         if context.minimum_version == ssl.TLSVersion.TLSv1_3:
-            raise TlsMistake("enabledCipherSuites has no suite of TLSv1.3; add one, or TLSv1.2 to enabledProtocols")
+            raise TlsMistake(f"{option} has no suite of TLSv1.3; add one, or TLSv1.2 to {names.enabled_protocols}")
         context.maximum_version = ssl.TLSVersion.TLSv1_2
     if not chosen:
         if context.maximum_version == ssl.TLSVersion.TLSv1_2:
-            raise TlsMistake("enabledCipherSuites has no suite of TLSv1.2; add one, or TLSv1.3 to enabledProtocols")
+            raise TlsMistake(f"{option} has no suite of TLSv1.2; add one, or TLSv1.3 to {names.enabled_protocols}")
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         return
     try:
         context.set_ciphers(":".join(chosen))
     except ssl.SSLError:
         raise TlsMistake(
-            f"enabledCipherSuites has nothing that may be used: {', '.join(names)}; leave it out for a safe choice"
+            f"{option} has nothing that may be used: {', '.join(suites)}; leave it out for a safe choice"
         ) from None
 
 
@@ -186,7 +253,7 @@ def _load_chain(context: ssl.SSLContext, certificates: Path, key: Path, password
             raise TlsMistake(f"the key in {key} is encrypted and can't be opened; {remedy}") from None
         if reason == "KEY_VALUES_MISMATCH":
             raise TlsMistake(
-                f"the key in {key} is not that of the first certificate in {certificates}; put the acceptor's own "
+                f"the key in {key} is not that of the first certificate in {certificates}; put the broker's own "
                 "certificate first, and take the key it was made for"
             ) from None
         raise TlsMistake(
@@ -195,9 +262,9 @@ def _load_chain(context: ssl.SSLContext, certificates: Path, key: Path, password
         ) from None
 
 
-def _load_trust(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _load_trust(context: ssl.SSLContext, settings: TlsSettings, names: TlsNames) -> None:
     if not settings.trust_store_path:
-        name = "needClientAuth" if settings.need_client_auth else "wantClientAuth"
+        name = names.need_client_auth if settings.need_client_auth else "wantClientAuth"
         raise TlsMistake(
             f"{name} needs trustStorePath: a PEM file with the certificates that clients are checked against"
         )
@@ -264,7 +331,7 @@ def _sources(store: Path) -> list[Path]:
     return sources
 
 
-def _shake_hands(context: ssl.SSLContext, settings: TlsSettings) -> str:
+def _shake_hands(context: ssl.SSLContext, settings: TlsSettings, names: TlsNames) -> str:
     """Connects a client to ``context`` in memory; when the certificate ends."""
     try:
         return _try_handshake(context, _first_certificate(settings))
@@ -281,7 +348,7 @@ def _shake_hands(context: ssl.SSLContext, settings: TlsSettings) -> str:
         raise TlsMistake(
             f"no handshake is possible with {settings.key_store_path} "
             f"({(wrong.reason or 'unknown').lower().replace('_', ' ')}); "
-            "enabledCipherSuites and enabledProtocols must fit the kind of its key"
+            f"{names.enabled_cipher_suites} and {names.enabled_protocols} must fit the kind of its key"
         ) from None
 
 

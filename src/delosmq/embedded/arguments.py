@@ -22,6 +22,7 @@ from delosmq.model.settings import (
     JournalSettings,
     QueueSettings,
     SecurityMatch,
+    TlsSettings,
 )
 from delosmq.security.access import PERMISSIONS
 
@@ -186,6 +187,15 @@ def check_http_port(port: object, *, http: bool) -> None:
     if port and not http:
         raise ConfigurationError(
             _WRONG_ARGUMENT, f"Broker has both http=False and http_port={port}; leave out one of them"
+        )
+
+
+def check_http_tls(tls: TlsSettings | None, *, http: bool) -> None:
+    """Refuses TLS for an HTTP interface that is not there."""
+    if tls is not None and not http:
+        raise ConfigurationError(
+            _WRONG_ARGUMENT,
+            "Broker has http_tls and no HTTP interface; leave out http_tls, or http=False and ports=False",
         )
 
 

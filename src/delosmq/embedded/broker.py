@@ -18,6 +18,7 @@ from delosmq.embedded.arguments import (
     check_arguments,
     check_distinct,
     check_http_port,
+    check_http_tls,
     check_no_ports,
     chosen_settings,
     local_name,
@@ -30,7 +31,7 @@ from delosmq.embedded.arguments import (
 from delosmq.embedded.broker_thread import BrokerThread
 from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError
-from delosmq.model.settings import BrokerSettings, WebBind
+from delosmq.model.settings import BrokerSettings, TlsSettings, WebBind
 from delosmq.security.passwords import HASH_BYTES, SALT_BYTES, unmatched_form
 from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
@@ -59,6 +60,7 @@ class Broker:
         stomp_port, openwire_port: of the first acceptor that speaks it; 0 takes a free one, None what the settings say.
         http_port: 0 takes a free one; others contradict ``http=False``.
         http: False leaves the HTTP interface out (and its libraries unloaded).
+        http_tls: has the HTTP interface speak TLS, with these PEM files; it contradicts ``http=False``.
         events: hears what the engine does, on the broker's thread.
         accept_loss: start although files of the journal are missing or damaged, without what was in them.
         name: by which clients of this process find it, ``vm://NAME``; one of its own unless given.
@@ -87,6 +89,7 @@ class Broker:
         openwire_port: int | None = None,
         http_port: int = 0,
         http: bool = True,
+        http_tls: TlsSettings | None = None,
         events: EngineEvents | None = None,
         accept_loss: bool = False,
         name: str | None = None,
@@ -102,6 +105,7 @@ class Broker:
                 "user": (user, str, "a text that is not empty"),
                 "password": (password, str | None, "a text that is not empty; None makes a random one"),
                 "http": (http, bool, "True or False"),
+                "http_tls": (http_tls, TlsSettings | None, "a delosmq.model.settings.TlsSettings"),
                 "events": (events, EngineEvents | None, "a delosmq.engine.base.events.EngineEvents"),
                 "accept_loss": (accept_loss, bool, "True or False"),
                 "name": (name, str | None, "a text that is not empty; None makes one"),
@@ -111,6 +115,7 @@ class Broker:
         if not ports:
             check_no_ports({"stomp_port": stomp_port, "openwire_port": openwire_port, "http_port": http_port})
         check_http_port(http_port, http=http)
+        check_http_tls(http_tls, http=http and ports)
         self.user = user
         self.password = secrets.token_hex(RANDOM_PASSWORD_BYTES) if password is None else password
         self._directory = None if directory is None else Path(directory)
@@ -122,6 +127,7 @@ class Broker:
         self._settings = replace(chosen, journal=replace(chosen.journal, directory=journal))
         check_distinct({**{f"acceptor '{one.name}'": one.port for one in self._settings.acceptors}, "HTTP": http_port})
         self._http_port: int | None = http_port if http and ports else None
+        self._http_tls = http_tls
         self._has_ports = ports
         self.name = local_name(name, self._settings.name)
         self.host = reachable(self._settings.acceptors[0].host) if self._settings.acceptors else LOOPBACK
@@ -341,7 +347,7 @@ class Broker:
     def _with_kept_ports(self) -> tuple[BrokerSettings, WebBind | None]:
         kept = self._kept_ports
         acceptors = tuple(replace(one, port=kept.get(one.name, one.port)) for one in self._settings.acceptors)
-        http = None if self._http_port is None else WebBind(LOOPBACK, kept.get(_HTTP, self._http_port))
+        http = None if self._http_port is None else WebBind(LOOPBACK, kept.get(_HTTP, self._http_port), self._http_tls)
         return replace(self._settings, acceptors=acceptors), http
 
     def _accounts(self) -> Accounts:

@@ -313,15 +313,21 @@ class BrokerSettings:
 
 @dataclass(frozen=True)
 class WebBind:
-    """Where the HTTP interface listens; port 0 takes a free one."""
+    """Where the HTTP interface listens; port 0 takes a free one.
+
+    Attributes:
+        tls: None for http, else https.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8161
+    tls: TlsSettings | None = None
 
     @property
     def url(self) -> str:
-        """``http://host:port``."""
-        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+        """``http://host:port``, or ``https://``."""
+        scheme = "http" if self.tls is None else "https"
+        return f"{scheme}://[{self.host}]:{self.port}" if ":" in self.host else f"{scheme}://{self.host}:{self.port}"
 
 
 JOURNAL_SETTINGS: Final[dict[str, Setting]] = declared(JournalSettings)

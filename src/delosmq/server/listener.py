@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from delosmq import in_process
+from delosmq.config.tls import TlsNames
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.protocol_names import OPENWIRE
 from delosmq.model.settings import AcceptorSettings
@@ -155,7 +156,8 @@ class SocketListener(Listener):
         super().__init__(acceptor, parts, bound.getsockname()[1])
         self._socket = bound
         self._server: asyncio.Server | None = None
-        self._tls = None if acceptor.tls is None else TlsContexts(acceptor, acceptor.tls, parts.log)
+        names = TlsNames(f"acceptor '{acceptor.name}'")
+        self._tls = None if acceptor.tls is None else TlsContexts(names, acceptor.tls, parts.log)
 
     async def start(self) -> None:
         self._server = await self._parts.loop.create_server(self._new_protocol, sock=self._socket, backlog=_BACKLOG)
@@ -165,7 +167,7 @@ class SocketListener(Listener):
         connection = self._make_connection()
         if self._tls is None:
             return connection
-        return TlsLayer(connection, self.acceptor, self._tls, parts.handshakes, parts.buffer)
+        return TlsLayer(connection, self._tls, parts.handshakes, parts.buffer)
 
     async def refuse_new(self) -> None:
         if self._server is not None:

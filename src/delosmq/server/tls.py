@@ -13,12 +13,12 @@ from collections import deque
 from contextlib import suppress
 from typing import Final, cast
 
-from delosmq.config.tls import TlsMistake, files_of, load_tls
+from delosmq.config.tls import TlsMistake, TlsNames, files_of, load_tls
 from delosmq.model.errors import LimitError, PeerError
-from delosmq.model.settings import AcceptorSettings, TlsSettings
+from delosmq.model.settings import TlsSettings
 from delosmq.security.certificates import Subject, distinguished_name
 from delosmq.server.layers import AWAITED, CERTIFICATE, SNI_HOST, Layer, Upper
-from delosmq.wire.first_bytes import describe
+from delosmq.wire.first_bytes import describe, is_http
 
 # Source: RFC 8446, 5.1: every handshake begins with a record of this type.
 _HANDSHAKE_RECORD: Final = 0x16
@@ -88,21 +88,21 @@ class HandshakeTurns:
 
 
 class TlsContexts:
-    """The context that new connections of an acceptor get.
+    """The context that new connections of an acceptor, or of the HTTP interface, get.
 
     Raises:
         LimitError: the files or settings can't be used.
     """
 
-    def __init__(self, acceptor: AcceptorSettings, settings: TlsSettings, log: logging.Logger) -> None:
-        self._acceptor = acceptor
+    def __init__(self, names: TlsNames, settings: TlsSettings, log: logging.Logger) -> None:
+        self.names = names
         self._settings = settings
         self._log = log
         self._stamp = self._read_stamp()
         try:
-            self._context = keep_sni_host(load_tls(settings).context)
+            self._context = keep_sni_host(load_tls(settings, names).context)
         except TlsMistake as mistake:
-            raise LimitError("DMQ6110", f"acceptor '{acceptor.name}' can't speak TLS: {mistake}") from None
+            raise LimitError("DMQ6110", f"{names.owner} can't speak TLS: {mistake}") from None
 
     def current(self) -> ssl.SSLContext:
         """Read again first when the files have changed and ``sslAutoReload`` is set."""
@@ -114,16 +114,15 @@ class TlsContexts:
         return self._context
 
     def _reload(self) -> None:
-        name = self._acceptor.name
+        owner = self.names.owner
         try:
-            self._context = keep_sni_host(load_tls(self._settings).context)
+            self._context = keep_sni_host(load_tls(self._settings, self.names).context)
         except TlsMistake as mistake:
             self._log.warning(
-                f"DMQ6111: acceptor '{name}' goes on with the certificate it has, as the new one can't be used: "
-                f"{mistake}"
+                f"DMQ6111: {owner} goes on with the certificate it has, as the new one can't be used: {mistake}"
             )
             return
-        self._log.info(f"DMQ6112: acceptor '{name}' has read its certificate again; new connections get it")
+        self._log.info(f"DMQ6112: {owner} has read its certificate again; new connections get it")
 
     def _read_stamp(self) -> list[tuple[int, int, int]]:
         stamps: list[tuple[int, int, int]] = []
@@ -138,13 +137,23 @@ class TlsContexts:
 
 
 class TlsLayer(Layer):
-    """One connection's TLS."""
+    """One connection's TLS.
+
+    Args:
+        plain_answer: what a client of HTTP without TLS is told, before the connection is closed.
+    """
 
     def __init__(
-        self, upper: Upper, acceptor: AcceptorSettings, contexts: TlsContexts, turns: HandshakeTurns, buffer: memoryview
+        self,
+        upper: Upper,
+        contexts: TlsContexts,
+        turns: HandshakeTurns,
+        buffer: memoryview,
+        *,
+        plain_answer: bytes = b"",
     ) -> None:
         super().__init__(upper, buffer)
-        self._acceptor = acceptor
+        self._plain_answer = plain_answer
         self._contexts = contexts
         self._turns = turns
         self._state = _WAITING
@@ -192,7 +201,7 @@ class TlsLayer(Layer):
             return
         except ssl.SSLError as wrong:
             self._flush_owed()
-            self._end("DMQ6113", f"no TLS with {self._peer()}: {_sentence(wrong)}", resume=True)
+            self._end("DMQ6113", f"no TLS with {self._peer()}: {_sentence(wrong, self._contexts.names)}", resume=True)
             return
         self._state = _OPEN
         self._flush_owed()
@@ -206,8 +215,9 @@ class TlsLayer(Layer):
             return False
         if self._peer_finished:
             return not self._closing
-        self._peer_finished = True
-        return self._upper.eof_received()
+        self._on_goodbye()
+        # What is not encrypted yet still goes out; then `close` closes what is below, too.
+        return True
 
     def resume_writing(self) -> None:
         self._writable = True
@@ -220,7 +230,10 @@ class TlsLayer(Layer):
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         if name == AWAITED and self._state in (_WAITING, _HANDSHAKING):
-            return "begin with TLS right after connecting; the acceptor has sslEnabled=true"
+            names = self._contexts.names
+            return f"begin with TLS right after connecting; {names.owner} {names.switched_on}"
+        if name == "sslcontext":  # asyncio's name, by which HTTP servers tell https
+            return self._contexts
         if name == SNI_HOST and isinstance(self._tls, NamedTls):
             return self._tls.sni_host
         if name == CERTIFICATE and self._state == _OPEN and self._tls is not None:
@@ -252,10 +265,18 @@ class TlsLayer(Layer):
         if self._lower is not None:
             self._lower.write_eof()
 
+    def get_write_buffer_size(self) -> int:
+        below = 0 if self._lower is None else self._lower.get_write_buffer_size()
+        return below + (0 if self._unsent is None else len(self._unsent))
+
     def close(self) -> None:
+        """What was written goes out first, as with every transport."""
+        self._closing = True
+        if self._state == _OPEN and self._unsent is not None and self._lower is not None:
+            self._lower.pause_reading()
+            return
         self._send_close()
         self._state = _ENDED
-        self._closing = True
         if self._lower is not None:
             self._lower.close()
 
@@ -281,7 +302,7 @@ class TlsLayer(Layer):
                 finished = True
             except ssl.SSLError as wrong:
                 self._flush_owed()
-                self._end("DMQ6103", f"TLS with {self._peer()} broke: {_sentence(wrong)}")
+                self._end("DMQ6103", f"TLS with {self._peer()} broke: {_sentence(wrong, self._contexts.names)}")
                 return
             self._flush_owed()
             if parts:
@@ -304,10 +325,12 @@ class TlsLayer(Layer):
             try:
                 sent = tls.write(self._unsent[:_WRITE_BYTES])
             except ssl.SSLError as wrong:
-                self._end("DMQ6104", f"TLS with {self._peer()} can't write: {_sentence(wrong)}")
+                self._end("DMQ6104", f"TLS with {self._peer()} can't write: {_sentence(wrong, self._contexts.names)}")
                 return
             self._unsent = self._unsent[sent:] if sent < len(self._unsent) else None
             lower.write(self._outgoing.read())
+        if self._closing and self._unsent is None:
+            self.close()
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -338,10 +361,13 @@ class TlsLayer(Layer):
         self._flush_owed()
 
     def _refuse_plain(self, chunk: bytes) -> None:
+        if self._plain_answer and self._lower is not None and is_http(chunk):
+            self._lower.write(self._plain_answer)
+        names = self._contexts.names
         self._end(
             "DMQ6114",
-            f"{self._peer()} speaks without TLS, and acceptor '{self._acceptor.name}' has sslEnabled=true: its first "
-            f"bytes look like {describe(chunk)}; closed. Switch TLS on in the client",
+            f"{self._peer()} speaks without TLS, and {names.owner} {names.switched_on}: its first bytes look like "
+            f"{describe(chunk)}; closed. Switch TLS on in the client",
         )
 
     def _end(self, code: str, sentence: str, *, resume: bool = False) -> None:
@@ -356,7 +382,7 @@ class TlsLayer(Layer):
         return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) and len(peer) >= 2 else "a peer"
 
 
-def _sentence(wrong: ssl.SSLError) -> str:
+def _sentence(wrong: ssl.SSLError, names: TlsNames) -> str:
     """What OpenSSL found, with the remedy for what people meet."""
     if isinstance(wrong, ssl.SSLCertVerificationError):
         return (
@@ -364,13 +390,14 @@ def _sentence(wrong: ssl.SSLError) -> str:
             "trustStorePath has signed"
         )
     reason = (wrong.reason or "unknown").lower().replace("_", " ")
-    return f"{reason}; {_REMEDIES.get(wrong.reason or '', 'check the TLS settings of the client')}"
+    remedy = _REMEDIES.get(wrong.reason or "", "check the TLS settings of the client")
+    return f"{reason}; {remedy.format(names=names)}"
 
 
 _REMEDIES: Final = {
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "needClientAuth=true asks for a certificate: give the client one",
-    "UNSUPPORTED_PROTOCOL": "the acceptor speaks TLSv1.2 and TLSv1.3: update the client",
-    "NO_SHARED_CIPHER": "client and enabledCipherSuites have no suite in common",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "{names.need_client_auth}=true asks for a certificate: give the client one",
+    "UNSUPPORTED_PROTOCOL": "{names.owner} speaks TLSv1.2 and TLSv1.3: update the client",
+    "NO_SHARED_CIPHER": "client and {names.enabled_cipher_suites} have no suite in common",
     "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the certificate: give it the authority's",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not trust the certificate: give it the authority's",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not accept the certificate",

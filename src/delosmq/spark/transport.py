@@ -27,6 +27,10 @@ _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILU
 """How OpenSSL names an answer that is none of TLS."""
 _TLS_ALERT = "\x15\x03"
 """How the answer of a TLS port to plain HTTP begins."""
+_CERTIFICATE_ASKED = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_UNKNOWN_CA"})
+"""How OpenSSL names what a server says of the client's certificate."""
+_SPEAKS_TLS = "TLS_NEEDED"
+"""Condition of a broker's answer there."""
 JSON_TYPE = "application/json"
 STAGING = "/api/v1/staging/"
 """Where a limit is final, and a full address is waited for with a line that says so."""
@@ -155,6 +159,11 @@ class Transport:
                 ) from None
             except (OSError, http.client.HTTPException) as wrong:
                 self.close()
+                if isinstance(wrong, ssl.SSLError) and wrong.reason in _CERTIFICATE_ASKED:
+                    raise errors.LoginRefusedError(
+                        "DMQ8016",
+                        f"{self.server} does not accept the client's certificate, or asks for one: set tls.certFile",
+                    ) from None
                 if isinstance(wrong, ssl.SSLError) and wrong.reason in _NO_TLS:
                     raise self._wrong_scheme("does not speak TLS", "http") from None
                 if isinstance(wrong, http.client.BadStatusLine) and str(wrong).startswith(_TLS_ALERT):
@@ -218,6 +227,8 @@ class Transport:
     def _refuse(self, status: int, path: str, answer: bytes) -> NoReturn:
         """Raise the error that the problem document in `answer` describes."""
         problem = _decode_problem(answer)
+        if problem.get("condition") == _SPEAKS_TLS:
+            raise self._wrong_scheme("speaks TLS", "https")
         if status in _OF_OTHER_PORTS and not problem:
             raise self._no_http(answer.decode("utf-8", "replace").strip().partition("\n")[0] or f"status {status}")
         detail = str(problem.get("detail") or problem.get("title") or f"status {status}")

@@ -15,7 +15,7 @@ from delosmq.embedded.broker import Broker
 from delosmq.embedded.broker_thread import BrokerThread
 from delosmq.model.errors import MisuseError
 from delosmq.model.protocol_names import OPENWIRE, STOMP
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import BrokerSettings, TlsSettings
 from delosmq.server.server_parts import Instruments
 from delosmq.storage.journal.files import Files
 from delosmq.testing.dialogue import DELIVERY
@@ -49,6 +49,7 @@ class BrokerOptions(TypedDict, total=False):
     openwire_port: int | None
     http_port: int
     http: bool
+    http_tls: TlsSettings | None
     name: str | None
     ports: bool
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from delosmq.cli.options import CaFile, CertFile
 from delosmq.cli.output import plain_console
 from delosmq.model.errors import BrokerError
 from delosmq.spark import pipeline
@@ -31,6 +32,8 @@ _SHARED: Final[dict[str, tuple[object, object]]] = {
     "user": (User, "admin"),
     "password": (Password, ""),
     "password_file": (PasswordFile, None),
+    "ca_file": (CaFile, None),
+    "cert_file": (CertFile, None),
     "master": (Annotated[str, typer.Option(help="Where Spark runs, as in spark://host:7077.")], "local[2,4]"),
     "dry_run": (
         Annotated[bool, typer.Option("--dry-run", help="Check all, say what would be done, do nothing.")],
@@ -38,7 +41,7 @@ _SHARED: Final[dict[str, tuple[object, object]]] = {
     ),
 }
 """Options of each pipeline, with their defaults."""
-_LOGIN: Final = ("servers", "user", "password", "password_file")
+_LOGIN: Final = ("servers", "user", "password", "password_file", "ca_file", "cert_file")
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,15 @@ def _with_shared(command: Callable[..., None], shared: dict[str, tuple[object, o
     return with_call
 
 
-def connection(servers: str, user: str, password: str, password_file: Path | None) -> dict[str, str]:
+def connection(
+    *,
+    servers: str,
+    user: str,
+    password: str,
+    password_file: Path | None,
+    ca_file: Path | None,
+    cert_file: Path | None,
+) -> dict[str, str]:
     """Options of the data source that say which broker and who asks."""
     options = {"servers": servers}
     if user:
@@ -112,4 +123,6 @@ def connection(servers: str, user: str, password: str, password_file: Path | Non
         options["passwordFile"] = str(password_file)
     elif password:
         options["password"] = password
-    return options
+    # The variables that name them may be set for other brokers.
+    files = {"tls.caFile": ca_file, "tls.certFile": cert_file} if "https://" in servers else {}
+    return options | {name: str(path) for name, path in files.items() if path is not None}

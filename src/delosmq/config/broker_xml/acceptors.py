@@ -1,7 +1,5 @@
 """``<acceptors>``: where to listen, for which protocols, with which options."""
 
-import ssl
-import time
 from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,19 +13,16 @@ from delosmq.config.broker_xml.catalog.acceptors import (
 )
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.reader import Reader
-from delosmq.config.findings import MISSING, TWICE, UNKNOWN_NAME, WRONG_VALUE, nearest
-from delosmq.config.tls import TlsMistake, load_tls
+from delosmq.config.findings import TWICE, UNKNOWN_NAME, WRONG_VALUE, nearest
+from delosmq.config.tls import STORES_WITHOUT_TLS, TlsNames, read_tls
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
 from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS, TLS_SETTINGS
 from delosmq.model.protocol_names import LATER_PROTOCOLS, SERVED_PROTOCOLS
-from delosmq.model.settings import AcceptorSettings, TlsSettings
+from delosmq.model.settings import AcceptorSettings
 
 _STAYS_CLOSED: Final = "DMQ4102"
 _FORM: Final = "write tcp://host:port?option=value;option=value"
-# Time enough to renew a certificate by hand.
-_EXPIRES_SOON_DAYS: Final = 30
-_SECONDS_PER_DAY: Final = 86_400
 
 
 _BY_OPTION: Final = {setting.written: (field, setting) for field, setting in ACCEPTOR_SETTINGS.items()}
@@ -121,10 +116,11 @@ def _read_acceptor(
     if not protocols or None in fields.values() or None in tls_fields.values():
         return None
     if _read_flag(reader, line, name, options, option="sslEnabled", default="false"):
-        fields["tls"] = _read_tls(reader, line, name, tls_fields, directory=directory)
+        names = TlsNames(f"acceptor {name!r}")
+        fields["tls"] = read_tls(tls_fields, names, directory=directory, findings=reader.findings, line=line)
     elif tls_fields:
         sentence = f"acceptor {name!r} speaks no TLS, whatever its stores: add sslEnabled=true to its URL"
-        reader.findings.notice("DMQ6100", line, sentence)
+        reader.findings.notice(STORES_WITHOUT_TLS, line, sentence)
     if not _is_loopback(url.host) and fields.get("tls") is None:
         sentence = (
             f"acceptor {name!r} listens on {url.host}, reachable from other machines without TLS: passwords and "
@@ -137,36 +133,6 @@ def _read_acceptor(
 def _read_flag(reader: Reader, line: int, name: str, options: dict[str, str], *, option: str, default: str) -> bool:
     what = f"option {option!r} of acceptor {name!r}"
     return reader.parsed(line, what, options.get(option, default), values.parse_boolean, default=default == "true")
-
-
-def _read_tls(reader: Reader, line: int, name: str, fields: dict[str, Any], *, directory: Path) -> TlsSettings | None:
-    """The settings, once a handshake with them has worked; None after noting what is wrong."""
-    if "key_store_path" not in fields:
-        reader.findings.add(
-            MISSING,
-            line,
-            f"acceptor {name!r} has sslEnabled=true and no certificate; add keyStorePath=broker.pem, a PEM file with "
-            "the certificate, its chain and its key",
-        )
-        return None
-    for path in ("key_store_path", "trust_store_path"):
-        if path in fields:
-            fields[path] = str((directory / fields[path].removeprefix("file:")).absolute())
-    settings = TlsSettings(**fields)
-    try:
-        checked = load_tls(settings)
-    except TlsMistake as mistake:
-        reader.findings.add("DMQ6107", line, f"acceptor {name!r} can't speak TLS: {mistake}")
-        return None
-    if checked.not_after:
-        left_days = (ssl.cert_time_to_seconds(checked.not_after) - time.time()) / _SECONDS_PER_DAY
-        if left_days < _EXPIRES_SOON_DAYS:
-            sentence = (
-                f"the certificate of acceptor {name!r} expires on {checked.not_after}, in {left_days:.0f} days; renew "
-                "it before clients refuse it"
-            )
-            reader.findings.notice("DMQ6108", line, sentence)
-    return settings
 
 
 def _read_protocols(reader: Reader, line: int, name: str, text: str | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -21,9 +21,11 @@ from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.sync_wait import Drain
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.values import BODY_LIMIT_BYTES
+from delosmq.server.layers import Upper
 from delosmq.server.listener import close_listening
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
+from delosmq.server.tls import TlsLayer
 
 CONNECTION_LIMIT: Final = 256
 HEAD_TIMEOUT_S: Final = 10.0
@@ -123,8 +125,11 @@ class _Places:
             max(waiting.values(), key=len)[0].give_up()
 
 
-class _Protocol(H11Protocol, SlowReader):
-    """Closes connections that don't say what they want or don't read, and tells of those that don't speak HTTP."""
+class _Protocol(H11Protocol, SlowReader, Upper):
+    """Closes connections that don't say what they want or don't read, and tells of those that don't speak HTTP.
+
+    With TLS its transport is a layer, which calls `receive` in place of `data_received`.
+    """
 
     def __init__(self, places: _Places, slow_readers: SlowReaders, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -184,6 +189,18 @@ class _Protocol(H11Protocol, SlowReader):
         """Whether the request that is being served said how long its body is; its operation knows the limit of that."""
         return not self.waits() and any(name == b"content-length" for name, _ in self.headers)
 
+    def receive(self, chunk: bytes) -> None:
+        self.data_received(chunk)
+
+    def break_off(self, reason: PeerError) -> None:
+        self._warn(f"{reason} [HTTP client {self._peer()}]")
+        if self._head_timer is not None:
+            with suppress(OSError):  # the peer has reset the connection
+                # It reads on until that timer, so that what the peer is told is not lost in a reset.
+                self.transport.write_eof()
+                return
+        self.transport.abort()
+
     def _watch(self) -> None:
         """Something came: if it is not a request yet, the rest must not take for ever."""
         timer = self._head_timer
@@ -219,8 +236,8 @@ class _Protocol(H11Protocol, SlowReader):
         self.transport.write((head or b"") + (body or b"") + (end or b""))
         self.transport.close()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast(asyncio.Transport, transport))
         self._places.enter(self)
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_silent)
         self._reading_watch = WriteWatch(self.loop, READ_WITHIN_MS, self, self._looked)
@@ -331,11 +348,19 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves the API on a socket that is bound and listening; the server's from now on."""
 
-    def __init__(self, api: ServedApi, bound: socket.socket, slow_readers: SlowReaders) -> None:
+    def __init__(
+        self,
+        api: ServedApi,
+        bound: socket.socket,
+        slow_readers: SlowReaders,
+        tls: Callable[..., TlsLayer] | None = None,
+    ) -> None:
         """
         Args:
             slow_readers: counts what waits for clients that do not read.
+            tls: makes the layer below a connection, with the arguments that `TlsLayer` lacks then; None for no TLS.
         """
+        self._tls = tls
         self.port: int = bound.getsockname()[1]
         self._api = api
         self._slow_readers = slow_readers
@@ -349,7 +374,7 @@ class HttpServer:
         Raises:
             LimitError: the loop can't serve the socket.
         """
-        server = _Server(_config(self._api, self._slow_readers))
+        server = _Server(_config(self._api, self._slow_readers, self._tls))
         self._server = server
         self._task = asyncio.create_task(server.serve(sockets=[self._bound]), name="delosmq http")
         listening = asyncio.create_task(server.listening.wait())
@@ -384,11 +409,26 @@ class HttpServer:
         self._api.peer_log.close()
 
 
-def _config(api: ServedApi, slow_readers: SlowReaders) -> uvicorn.Config:
+def _with_tls(tls: Callable[..., TlsLayer], made: Callable[..., object], **given: Any) -> TlsLayer:
+    return tls(made(**given))
+
+
+def _plain_answer() -> bytes:
+    """What a client of http:// is told where https:// is spoken."""
+    sentence = "this port speaks TLS: write https:// in the address"
+    problem = ProblemError(400, "DMQ6165", "TLS_NEEDED", sentence).response()
+    headers = [b"%s: %s" % header for header in problem.raw_headers]
+    return b"\r\n".join([b"HTTP/1.1 400 Bad Request", *headers, b"connection: close", b"", bytes(problem.body)])
+
+
+def _config(api: ServedApi, slow_readers: SlowReaders, tls: Callable[..., TlsLayer] | None) -> uvicorn.Config:
     places = _Places()
+    made: Callable[..., object] = partial(_Protocol, places, slow_readers)
+    if tls is not None:
+        made = partial(_with_tls, partial(tls, plain_answer=_plain_answer()), made)
     return uvicorn.Config(
         _RequestLimit(api, places),
-        http=cast(type[asyncio.Protocol], partial(_Protocol, places, slow_readers)),
+        http=cast(type[asyncio.Protocol], made),
         ws="none",
         loop="none",
         lifespan="off",
