@@ -326,6 +326,8 @@ class TlsLayer(Layer):
                 sent = tls.write(self._unsent[:_WRITE_BYTES])
             except ssl.SSLError as wrong:
                 self._end("DMQ6104", f"TLS with {self._peer()} can't write: {_sentence(wrong, self._contexts.names)}")
+                if self._closing:
+                    self.abort()
                 return
             self._unsent = self._unsent[sent:] if sent < len(self._unsent) else None
             lower.write(self._outgoing.read())
