@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from delosmq.engine.transactions.transaction import ACTIVE
 from delosmq.manage.http.arrow import ARROW_TYPE
 from delosmq.manage.http.calls import staging as staging_calls
-from delosmq.manage.http.calls.staging import AT_ONCE, STAGE_LIMIT_BYTES
+from delosmq.manage.http.calls.staging import AT_ONCE, LARGE_LIMIT_BYTES, STAGE_LIMIT_BYTES
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
 from delosmq.sessions.staging.session import ROWS_LIMIT
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
@@ -28,6 +29,10 @@ def encoded(table: pyarrow.Table, **options: Any) -> bytes:
     return sink.getvalue()
 
 
+async def without_length(size_bytes: int) -> AsyncIterator[bytes]:
+    yield b"x" * size_bytes
+
+
 def words(bodies: str) -> pyarrow.Table:
     return pyarrow.table({"body": bodies.split()})
 
@@ -35,14 +40,14 @@ def words(bodies: str) -> pyarrow.Table:
 async def stage(
     api: Api,
     part: str,
-    table: pyarrow.Table | bytes,
+    table: pyarrow.Table | bytes | AsyncIterator[bytes],
     *,
     batch: int = 0,
     user: str = "admin",
     content_type: str = ARROW_TYPE,
     **query: str | int | bool,
 ) -> httpx.Response:
-    body = table if isinstance(table, bytes) else encoded(table)
+    body = encoded(table) if isinstance(table, pyarrow.Table) else table
     fields = {"address": "q", **query}
     return await api.clients[user].post(
         f"{STAGING}/app/{batch}/parts/{part}", params=fields, content=body, headers={"Content-Type": content_type}
@@ -155,10 +160,61 @@ async def test_bodies_that_are_no_plain_rows_are_refused(api: Api):
         status, code, _ = problem(await stage(api, "a", body))
         assert (status, code) in ((400, "DMQ6430"), (400, "DMQ6433")), body[:20]
     assert problem(await stage(api, "a", table, content_type="text/plain")) == (415, "DMQ6436", "NOT_ARROW")
-    assert problem(await stage(api, "a", b"x" * (STAGE_LIMIT_BYTES + 1))) == (413, "DMQ6439", "TOO_LARGE")
+    assert problem(await stage(api, "a", without_length(STAGE_LIMIT_BYTES + 1))) == (413, "DMQ6439", "TOO_LARGE")
     many = pyarrow.table({"body": ["" for _ in range(ROWS_LIMIT + 1)]})
     assert problem(await stage(api, "a", many)) == (413, "DMQ6431", "TOO_LARGE")
     assert api.broker.staging.parts == {}
+
+
+async def test_a_row_as_large_as_a_message_is_a_part_of_its_own(api: Api):
+    body = b"x" * (2 * STAGE_LIMIT_BYTES)
+    assert succeeded(await stage(api, "a", pyarrow.table({"body": [body]})))["rows"] == 1
+    assert problem(await stage(api, "b", pyarrow.table({"body": [body, b""]}))) == (413, "DMQ6439", "TOO_LARGE")
+    succeeded(await publish(api, "a"))
+    await eventually(lambda: len(messages(api)) == 1)
+    assert messages(api)[0].body == body
+
+
+async def test_a_part_that_is_larger_than_any_message_is_not_read(api: Api):
+    read: list[bytes] = []
+
+    async def rows() -> AsyncIterator[bytes]:
+        read.append(b"x")
+        yield b"x"
+
+    answer = await api.clients["admin"].post(
+        f"{STAGING}/app/0/parts/a",
+        content=rows(),
+        headers={"Content-Type": ARROW_TYPE, "Content-Length": str(LARGE_LIMIT_BYTES + 1)},
+    )
+    assert problem(answer) == (413, "DMQ6439", "TOO_LARGE")
+    assert str(LARGE_LIMIT_BYTES) in answer.json()["detail"]
+    assert read == []
+
+
+async def test_large_parts_are_taken_one_after_another(api: Api):
+    large = encoded(pyarrow.table({"body": [b"x" * STAGE_LIMIT_BYTES]}))
+    half, ends = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield large[:9]
+        half.set()
+        await ends.wait()
+        yield large[9:]
+
+    headers = {"Content-Type": ARROW_TYPE, "Content-Length": str(len(large))}
+    first = asyncio.create_task(
+        api.clients["admin"].post(
+            f"{STAGING}/app/0/parts/a", params={"address": "q"}, content=slowly(), headers=headers
+        )
+    )
+    await half.wait()
+    second = asyncio.create_task(stage(api, "b", large))
+    assert succeeded(await stage(api, "c", words("1")))["rows"] == 1
+    await api.settle()
+    assert not second.done()
+    ends.set()
+    assert [succeeded(await one)["rows"] for one in (first, second)] == [1, 1]
 
 
 async def test_offsets_that_point_outside_are_refused(api: Api):

@@ -54,6 +54,15 @@ def run_command(broker: delosmq.Broker, *given: str) -> Any:
     return CliRunner().invoke(spark_app, ("redrive", *who, *given))
 
 
+def test_a_letter_that_is_larger_than_a_part_of_many_goes_back_with_the_others(broker: delosmq.Broker):
+    large = "x" * 7_000_000
+    send(broker, "/queue/orders", ["before", large, "after"])
+    fail(broker, "/queue/orders", 3)
+    assert redrive(RedriveRun("DLQ", login(broker))).messages == 3
+    assert (count(broker, "DLQ"), count(broker, "orders")) == (0, 3)
+    assert {len(frame.body) for frame in consume(broker, "/queue/orders", 3)} == {6, 7_000_000, 5}
+
+
 def test_what_consumers_failed_on_is_triaged_redriven_and_consumed(broker: delosmq.Broker, tmp_path: Path):
     send(broker, "/queue/orders", ["a text"], region="EU", **{"correlation-id": "c7"})
     send(broker, "/queue/orders", ["bytes"], **{"content-length": "5", "priority": "7"})

@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
+import delosmq
+from delosmq.model.errors import BrokerError
 from delosmq.spark import errors
 from delosmq.spark.sink.options import parse_sink_options
 from delosmq.spark.sink.writer import StagedBatch, TableWriter
 from delosmq.spark.staging_client import PART_BYTES, PART_ROWS, SendDefaults, StagingClient, encoded_parts
 from pyspark_delosmq import DefaultSource
-from tests.spark.brokers import RealBroker
+from tests.e2e.faults import FaultyFiles, journal_on
+from tests.e2e.support import ADMIN, RunningBroker
+from tests.e2e.test_disk_faults import SETTINGS as SMALL_FILES
+from tests.spark.brokers import RealBroker, StompBroker
 
 # pyspark has to be there, for some of them Java as well.
 pytestmark = pytest.mark.spark
@@ -153,6 +158,70 @@ def test_a_part_of_many_small_batches_is_no_larger_than_one_of_a_large_one():
         (batch,) = list(stream)
     assert batch.column("body").to_pylist() == [str(k) for k in range(PART_ROWS)]
     assert len(part) < PART_BYTES
+
+
+def to_disk(broker: delosmq.Broker) -> StagingClient:
+    login = {"servers": str(broker.http_url), "user": broker.user, "password": broker.password, "queue": "out"}
+    return StagingClient(parse_sink_options(login).connection, SendDefaults("out", "ANYCAST"))
+
+
+def test_bodies_as_large_as_a_message_are_written_and_survive_a_restart(tmp_path: Path):
+    import pyarrow as pa
+
+    sizes = [1, 12_000_000, 7_000_000, 2, 12_000_000]
+    rows = pa.record_batch({"body": [bytes([at]) * size for at, size in enumerate(sizes)]})
+    with delosmq.Broker(tmp_path, password="secret") as broker:
+        client = to_disk(broker)
+        parts = client.stage_rows("app", 0, iter([rows]))
+        client.close()
+    with delosmq.Broker(tmp_path, password="secret") as broker:
+        client = to_disk(broker)
+        assert client.publish("app", 0, parts)
+        held = client.transport.call("GET", "/api/v1/queues/out/messages")["messages"]
+        client.close()
+    assert [message["body_bytes"] for message in held] == sizes
+
+
+def test_rows_of_a_part_may_take_more_together_than_a_message_of_a_small_journal(tmp_path: Path):
+    import pyarrow as pa
+
+    with RunningBroker(SMALL_FILES, lambda: journal_on(FaultyFiles(tmp_path))) as running:
+        broker = StompBroker(running.http_url, running.port, ADMIN.name, ADMIN.password)
+        broker.make_queue("out")
+        login = {"servers": broker.servers, "user": broker.user, "password": broker.password, "queue": "out"}
+        client = StagingClient(parse_sink_options(login).connection, SendDefaults("out", "ANYCAST"))
+        parts = client.stage_rows("app", 0, iter([pa.record_batch({"body": [b"x" * 3_000] * 200})]))
+        assert len(parts) == 1
+        assert client.publish("app", 0, parts)
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "code", "says"),
+    [
+        (13_650_000, "DMQ8175", "to 'out' is larger than the journal takes"),
+        (
+            90_000_000,
+            "DMQ8178",
+            r"the row for out \(message ID:7\) has a body of 90000000 bytes, more than .* have \d+ by",
+        ),
+    ],
+)
+def test_a_body_that_is_larger_than_a_message_is_named_and_nothing_is_staged(
+    tmp_path: Path, size: int, code: str, says: str
+):
+    import pyarrow as pa
+
+    # Its journal files have 16 MiB, so that a message has 12.9 MiB at most.
+    with delosmq.Broker(tmp_path) as broker:
+        client = to_disk(broker)
+        with pytest.raises(BrokerError, match=says) as refusal:
+            client.stage_rows(
+                "app", 0, iter([pa.record_batch({"body": [b"", b"x" * size], "message_id": ["", "ID:7"]})])
+            )
+        assert refusal.value.code == code
+        assert client.transport.call("GET", "/api/v1/staging/parts")["parts"] == []
+        client.close()
 
 
 def writer_of(broker: RealBroker, **more: str) -> TableWriter:

@@ -14,10 +14,11 @@ from delosmq.engine.log.batch_limits import FITS, NO_ROOM, WAITS, largest_batch_
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.routing.parts import record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED
+from delosmq.engine.transactions.staging_errors import NO_ROOM_NOW, StagingError
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
-from delosmq.model.message import Home, Message
-from delosmq.model.settings import MOST_SEGMENT_BYTES, JournalSettings
+from delosmq.model.message import ANY_ROUTING, Home, Message
+from delosmq.model.settings import MOST_SEGMENT_BYTES, AddressFullPolicy, JournalSettings
 from delosmq.security.access import AccessControl, Login
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession
 from delosmq.storage.journal.records import DATA_START, TRAILER_SIZE
@@ -413,6 +414,39 @@ def commit(life: Life, *numbers: int, turns: int = 20) -> Told:
     for _ in range(turns):
         life.turn(20)
     return told
+
+
+def prepared_part(life: Life, uuid: str) -> Told:
+    part = life.broker.staging.begin("app", 0, uuid, "me")
+    told = Told()
+    assert life.broker.staging.add(part, large(life), ANY_ROUTING) == ROUTED
+    assert not life.broker.staging.prepare(part, told)
+    for _ in range(20):
+        life.turn(20)
+    return told
+
+
+def test_a_part_waits_while_the_disk_has_no_room_for_its_row() -> None:  # PIPE-1
+    life = Life(SimDisk(Random(1)))
+    one_spare_left(life)
+    life.disk.free_bytes = 0
+    (error,) = prepared_part(life, "a").ended
+    assert isinstance(error, StagingError)
+    assert error.condition == NO_ROOM_NOW
+    assert "most of a journal file" in str(error)
+    life.disk.free_bytes = None
+    life.store.tick(MonotonicNs(0))
+    life.turn(0)
+    assert prepared_part(life, "b").ended == [None]
+
+
+def test_but_not_where_a_full_address_fails() -> None:  # PIPE-1
+    life = Life(SimDisk(Random(1)), address_full_policy=AddressFullPolicy.FAIL)
+    one_spare_left(life)
+    life.disk.free_bytes = 0
+    (error,) = prepared_part(life, "a").ended
+    assert not isinstance(error, StagingError)
+    assert "most of a journal file" in str(error)
 
 
 def test_a_transaction_waits_for_the_place_of_each() -> None:  # ACK-5

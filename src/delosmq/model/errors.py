@@ -81,7 +81,8 @@ class LimitError(BrokerError):
 
 
 class DiskFullError(LimitError):
-    """The disk is full, and what is left of the journal is for acknowledgements; nothing has changed."""
+    """The disk is full: it has no room for this, and what is left of the journal is for acknowledgements; nothing has
+    changed."""
 
 
 class StorageError(BrokerError):

@@ -71,6 +71,10 @@ class PartBusyError(BrokerError):
     """The part is being staged by another call."""
 
 
+class PartTooLargeError(AnswerError):
+    """Rows are larger than the broker takes at once; nothing of them was staged."""
+
+
 class CheckpointBehindError(BrokerError):
     """The query has published later batches than its checkpoint knows of; nothing of this one was sent."""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PART_ROWS = 20_000
 PART_BYTES = 4 * 1024 * 1024
-"""Of one part; the broker takes 50,000 rows and 6 MiB."""
+"""Of one part; the broker takes 50,000 rows and 6 MiB, and more only of a row that is alone in its part."""
 PAUSE_S = 1.0
 LONGEST_PAUSE_S = 8.0
 """While an address stays full; the broker takes a batch that is silent for longer than 20 s for one that gave up."""
@@ -86,6 +86,7 @@ class StagingClient:
         self.last_published = 0
         self.left_out = 0
         self._attempt = attempt
+        self._address = defaults.address
         self._pause_s = pause_s
         fields = {
             "address": defaults.address,
@@ -115,7 +116,10 @@ class StagingClient:
             for encoded in encoded_parts(rows):
                 part = str(uuid.uuid4())
                 parts.append(part)
-                self.stage(application, batch, part, encoded)
+                try:
+                    self.stage(application, batch, part, encoded)
+                except errors.PartTooLargeError as refused:
+                    raise _too_large(encoded, self._address, refused) from None
         except BaseException:
             # What is left ends by itself after staged-retention.
             with suppress(BrokerError):
@@ -211,6 +215,26 @@ def _pieces(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
     half = batch.num_rows // 2
     yield from _pieces(batch.slice(0, half))
     yield from _pieces(batch.slice(half))
+
+
+def _too_large(part: bytes, address: str, refused: errors.PartTooLargeError) -> errors.PartTooLargeError:
+    """The refusal of a part, with what its row is where there is one alone."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(part) as stream:
+        rows = stream.read_all()
+    if rows.num_rows != 1:
+        return refused
+    (row,) = rows.to_pylist()
+    body = row["body"] or b""
+    size = len(body.encode() if isinstance(body, str) else body)
+    destination = row.get("destination") or address
+    which = f" (message {row['message_id']})" if row.get("message_id") else ""
+    return errors.PartTooLargeError(
+        "DMQ8178",
+        f"the row for {destination}{which} has a body of {size} bytes, more than the broker takes"
+        f" of a row, and nothing of its batch was sent: {refused.message}. Leave it out of what is written",
+    )
 
 
 def _encode(pa: Any, batches: list[Any]) -> bytes:

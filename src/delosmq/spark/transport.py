@@ -47,6 +47,7 @@ CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
     "PART_BUSY": (errors.PartBusyError, "DMQ8173"),
     "PART_LOST": (errors.PartLostError, "DMQ8174"),
     "LIMIT": (errors.AnswerError, "DMQ8175"),
+    "TOO_LARGE": (errors.PartTooLargeError, "DMQ8177"),
 }
 
 

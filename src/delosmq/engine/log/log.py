@@ -24,7 +24,7 @@ from delosmq.engine.log.records import (
     encode_referenced,
     encode_stored,
 )
-from delosmq.model.errors import DiskFullError, InvariantError, LimitError
+from delosmq.model.errors import DiskFullError, InvariantError
 from delosmq.model.ids import MessageId, Position, Sequence
 from delosmq.model.message import Home, Message
 
@@ -424,9 +424,9 @@ class Log:
                 " free some space or consume messages, then try again",
             )
 
-    def refusal_of_large(self, size_bytes: int) -> LimitError:
+    def refusal_of_large(self, size_bytes: int) -> DiskFullError:
         """What the sender of a large message is told when `ask_large` says NO_ROOM."""
-        return LimitError(
+        return DiskFullError(
             "DMQ3027",
             f"the disk has no room for a message of {size_bytes} bytes, which needs most of a journal file and another"
             " file behind it; nothing is lost: free some space or consume messages, then send it again",

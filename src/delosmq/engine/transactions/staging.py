@@ -28,6 +28,7 @@ from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.model.errors import BrokerError, DiskFullError, LimitError, StorageError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Message
+from delosmq.model.settings import AddressFullPolicy
 
 MOST_PARTS: Final = 10_000
 """All of them must fit into the state block of the store."""
@@ -245,8 +246,7 @@ class Staging(Timer):
         if error is not None:
             self._drop(transaction)
             # All else would be refused again, however often it is repeated.
-            no_room = (StorageError, DiskFullError)
-            if self._log.storage_low and (isinstance(error, no_room) or isinstance(error.__cause__, no_room)):
+            if self._waits_for_disk(transaction, error):
                 return StagingError("DMQ2694", NO_ROOM_NOW, _no_room(part.uuid, error.message))
             return error
         if part.is_ending or self.published.holds(part.application, part.batch):
@@ -255,6 +255,17 @@ class Staging(Timer):
             return self._lost(part.uuid, part.batch)
         part.is_staged = True
         return None
+
+    def _waits_for_disk(self, transaction: Transaction, error: BrokerError) -> bool:
+        """Whether want of room on the disk is all that keeps a part from being staged, and its addresses wait then."""
+        if isinstance(error, DiskFullError) or isinstance(error.__cause__, DiskFullError):
+            for name in transaction.charged:
+                address = self._bindings.addresses.get(name)
+                if address is not None and address.settings.address_full_policy is AddressFullPolicy.FAIL:
+                    return False
+            return True
+        is_refused = isinstance(error, StorageError) or isinstance(error.__cause__, StorageError)
+        return is_refused and self._log.storage_low
 
     def abandon(self, transaction: Transaction) -> None:
         """The task went away before its part was staged; harmless when it has ended."""

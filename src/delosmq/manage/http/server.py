@@ -35,7 +35,7 @@ KEEP_ALIVE_S: Final = 75
 """Longer than readers pause between polls, so that they keep their connection."""
 HEAD_LIMIT_BYTES: Final = 64 * 1024
 REQUEST_LIMIT_BYTES: Final = 8 * BODY_LIMIT_BYTES
-"""Of one request as it is sent: a body in chunks of one byte takes six times its size."""
+"""Of one request in chunks, as it is sent: a body in chunks of one byte takes six times its size."""
 STOP_TIMEOUT_S: Final = 5.0
 DATE_EVERY_S: Final = 1.0
 READ_WITHIN_MS: Final = 60_000
@@ -179,11 +179,15 @@ class _Protocol(H11Protocol, SlowReader, Upper):
             self._request_bytes = 0
             self._looks_like_tls = data.startswith(_TLS_BEGINS)
         self._request_bytes += len(data)
-        if self._request_bytes > REQUEST_LIMIT_BYTES:
+        if self._request_bytes > REQUEST_LIMIT_BYTES and not self._told_its_length():
             self.give_up()
             return
         super().data_received(data)
         self._watch()
+
+    def _told_its_length(self) -> bool:
+        """Whether the request that is being served said how long its body is; its operation knows the limit of that."""
+        return not self.waits() and any(name == b"content-length" for name, _ in self.headers)
 
     def receive(self, chunk: bytes) -> None:
         self.data_received(chunk)

@@ -33,7 +33,13 @@ _SEND: Final = "send on the address of each row"
 _OWN: Final = "the user who staged for that application"
 _OPERATOR: Final = "that user, or manage on the address activemq.management"
 STAGE_LIMIT_BYTES: Final = 6 * 1024 * 1024
-"""Of one part as it is sent; larger ones are several parts."""
+"""Of one part as it is sent; larger ones are several parts, unless they are one row."""
+LARGE_LIMIT_BYTES: Final = 100 * 1024 * 1024
+"""Of a part that is one row, whatever a message may have: it is in memory three times for a moment."""
+LARGE_AT_ONCE: Final = 1
+"""Calls with such a part that have a place."""
+BESIDE_MESSAGE_BYTES: Final = 256 * 1024
+"""What such a part may hold beside its message: a schema, and paddings."""
 AT_ONCE: Final = 16
 """Calls that read such a body or work on it; others wait before theirs is read."""
 WAITING_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -80,12 +86,14 @@ class _BodyPlaces:
     """Bounds the memory for bodies.
 
     Attributes:
-        working: calls that read a body or work on it; queued: calls that wait for their place there.
+        working: calls that read a body or work on it; large: those of them with a large one.
+        queued: calls that wait for their place there.
         waiting_bytes: of bodies that wait for room at an address.
     """
 
     def __init__(self) -> None:
         self.working = asyncio.Semaphore(AT_ONCE)
+        self.large = asyncio.Semaphore(LARGE_AT_ONCE)
         self.queued = 0
         self.waiting_bytes = 0
 
@@ -93,44 +101,55 @@ class _BodyPlaces:
 class _BodyPlace:
     """The place of one call: first among those that work, then, once it had to wait, among those that wait."""
 
-    def __init__(self, places: _BodyPlaces) -> None:
+    def __init__(self, places: _BodyPlaces, *, large: bool) -> None:
         self._places = places
+        # A large one waits among its like first, and takes no place from others meanwhile.
+        self._needs = (places.large, places.working) if large else (places.working,)
+        self._has: list[asyncio.Semaphore] = []
         self._size_bytes = 0
-        self._works = False
 
     async def __aenter__(self) -> "_BodyPlace":
         self._places.queued += 1
         try:
             async with asyncio.timeout(PLACE_TIMEOUT_S):
-                await self._places.working.acquire()
+                for need in self._needs:
+                    await need.acquire()
+                    self._has.append(need)
+        except asyncio.CancelledError:
+            self._leave()
+            raise
         except TimeoutError:
+            self._leave()
             raise ProblemError(
                 503,
                 "DMQ6441",
                 staging_errors.NO_ROOM_NOW,
-                f"{AT_ONCE} other calls have been staging for {PLACE_TIMEOUT_S:.0f} s: nothing was staged; stage the"
-                " part again in a moment, with fewer tasks at once if that comes often",
+                f"{AT_ONCE} other calls, or {LARGE_AT_ONCE} with a row as large as this one, have been staging for"
+                f" {PLACE_TIMEOUT_S:.0f} s: nothing was staged; stage the part again in a moment, with fewer tasks at"
+                " once if that comes often",
             ) from None
         finally:
             self._places.queued -= 1
-        self._works = True
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._places.waiting_bytes -= self._size_bytes
-        if self._works:
-            self._places.working.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        for has in self._has:
+            has.release()
+        self._has = []
 
     def wait(self, size_bytes: int) -> bool:
         """Leaves its place to others before it waits; false when it may not wait, as others need the place."""
-        if not self._works:
+        if not self._has:
             return True
         if self._places.waiting_bytes + size_bytes > WAITING_LIMIT_BYTES:
             return self._places.queued == 0
         self._places.waiting_bytes += size_bytes
         self._size_bytes = size_bytes
-        self._works = False
-        self._places.working.release()
+        self._leave()
         return True
 
 
@@ -156,8 +175,9 @@ class StagingCalls(Handlers[AccessControl]):
         known = session.staged(application, batch, part)
         if known >= 0:
             return self._answer(PartStaged(part, known, 0, 0, published=False))
-        async with _BodyPlace(self._places) as place:
-            rows = await self._read_rows(call)
+        size_bytes = self._announced_bytes(call)
+        async with _BodyPlace(self._places, large=size_bytes > STAGE_LIMIT_BYTES) as place:
+            rows = await self._read_rows(call, max(size_bytes, STAGE_LIMIT_BYTES))
             defaults = RowDefaults(
                 wanted.address,
                 durable=wanted.durable,
@@ -185,13 +205,34 @@ class StagingCalls(Handlers[AccessControl]):
                 self._host.changed()
         return self._answer(PartStaged(part, made.rows, made.duplicates, made.dropped, published=False))
 
-    async def _read_rows(self, call: Call) -> StagedRows:
+    def _announced_bytes(self, call: Call) -> int:
+        """The length of the part, 0 when the request does not tell it."""
+        # What the configuration lets a message have, not what there is room for now: that is waited for. A part of
+        # several rows may be larger than any message.
+        one_row = min(LARGE_LIMIT_BYTES, self._broker.largest_message_bytes + BESIDE_MESSAGE_BYTES)
+        most = max(STAGE_LIMIT_BYTES, one_row)
+        announced = call.request.headers.get("content-length", "")
+        size_bytes = int(announced[:20]) if announced.isascii() and announced.isdigit() else 0
+        if size_bytes > most:
+            raise ProblemError(
+                413,
+                "DMQ6439",
+                "TOO_LARGE",
+                f"a part that is one row may have {most} bytes as Arrow at this broker, and this one has {size_bytes};"
+                " send a larger body in pieces, or by a client of another protocol",
+            )
+        return size_bytes
+
+    async def _read_rows(self, call: Call, most_bytes: int) -> StagedRows:
         kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != ARROW_TYPE:
             raise ProblemError(415, "DMQ6436", "NOT_ARROW", f"send rows with the header Content-Type: {ARROW_TYPE}")
         arrow = await load_pyarrow()
-        body = await _collect(call)
-        return await asyncio.to_thread(StagedRows, arrow, body)
+        body = await _collect(call, most_bytes)
+        rows = await asyncio.to_thread(StagedRows, arrow, body)
+        if rows.size_bytes > STAGE_LIMIT_BYTES and rows.count > 1:
+            raise _too_large()
+        return rows
 
     async def _add(self, made: StagedPartCall, rows: StagedRows, wait_s: float, place: _BodyPlace) -> None:
         deadline = asyncio.get_running_loop().time() + wait_s
@@ -281,24 +322,31 @@ def _batch(call: Call) -> int:
     raise ProblemError(400, "DMQ6438", "INVALID", f"'{text[:40]}' is no number of a batch")
 
 
-async def _collect(call: Call) -> bytes:
-    """The body of a request, within `STAGE_LIMIT_BYTES`."""
+async def _collect(call: Call, most_bytes: int) -> bytes:
+    """The body of a request."""
     parts: list[bytes] = []
     size = 0
+    # All have the same time for the same number of bytes.
+    timeout_s = BODY_TIMEOUT_S * (1 + (most_bytes - 1) // STAGE_LIMIT_BYTES)
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             async for part in call.request.stream():
                 size += len(part)
-                if size > STAGE_LIMIT_BYTES:
-                    raise ProblemError(
-                        413,
-                        "DMQ6439",
-                        "TOO_LARGE",
-                        f"a part may have {STAGE_LIMIT_BYTES} bytes as Arrow; stage the rest as another part",
-                    )
+                if size > most_bytes:
+                    raise _too_large()
                 parts.append(part)
     except TimeoutError:
         raise ProblemError(
-            400, "DMQ6440", "TOO_SLOW", f"the rows did not arrive within {BODY_TIMEOUT_S:.0f} s; stage smaller parts"
+            400, "DMQ6440", "TOO_SLOW", f"the rows did not arrive within {timeout_s:.0f} s; stage smaller parts"
         ) from None
     return b"".join(parts)
+
+
+def _too_large() -> ProblemError:
+    return ProblemError(
+        413,
+        "DMQ6439",
+        "TOO_LARGE",
+        f"a part of several rows, or without Content-Length, may have {STAGE_LIMIT_BYTES} bytes as Arrow; stage the"
+        " rest as another part",
+    )
