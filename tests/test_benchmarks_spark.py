@@ -78,7 +78,7 @@ class Broker:
 
 
 def test_a_ping_behind_a_slow_one_counts_from_when_it_was_due():
-    assert Broker(0.25, 3.25, 0.25, 0.25, 0.25, 0.25).pings_ms() == [0.25, 3.25, 2.5, 1.75, 1.0, 0.25]
+    assert Broker(1.25, 16.25, 1.25, 1.25, 1.25, 1.25).pings_ms() == [1.25, 16.25, 12.5, 8.75, 5.0, 1.25]
 
 
 def test_a_ping_that_is_late_by_itself_counts_from_when_it_was_sent():
