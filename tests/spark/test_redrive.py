@@ -67,8 +67,11 @@ def test_what_consumers_failed_on_is_triaged_redriven_and_consumed(broker: delos
     send(broker, "/queue/orders", ["a text"], region="EU", **{"correlation-id": "c7"})
     send(broker, "/queue/orders", ["bytes"], **{"content-length": "5", "priority": "7"})
     fail(broker, "/queue/orders", 2)
-    dry = run_command(broker, "--record", str(tmp_path / "record"), "--dry-run").output
+    dry = run_command(broker, "--dry-run").output
     assert dry == "messages            2\nwould go to orders  2\n"
+    without_record = run_command(broker)
+    assert (without_record.exit_code, without_record.output[:8]) == (2, "DMQ8254:")
+    assert "--record" in without_record.output
     assert (count(broker, "DLQ"), list(tmp_path.iterdir())) == (2, [])
 
     ended = run_command(broker, "--record", str(tmp_path / "record"))

@@ -12,7 +12,9 @@ from delosmq.spark import pipeline
 def redrive(
     *,
     call: PipelineCall,
-    record: Annotated[str, typer.Option(help="Directory for the record of what went where.")],
+    record: Annotated[
+        str, typer.Option(help="Directory for the record of what went where; --dry-run needs none.")
+    ] = "",
     queue: Annotated[str, typer.Option(help="Queue of dead letters.")] = "DLQ",
     selector: Annotated[str, typer.Option(help="Only messages that it lets through, as in \"region = 'EU'\".")] = "",
     origin: Annotated[list[str] | None, typer.Option(help="Original address or queue. Repeatable.")] = None,
@@ -27,6 +29,7 @@ def redrive(
     """Send dead letters back to where they came from, each once. SIGTERM and Ctrl-C stop between two batches."""
     from delosmq.spark.dead_letters.redrive import RedriveRun, plan_redrive
     from delosmq.spark.dead_letters.redrive import redrive as send_back
+    from delosmq.spark.errors import OptionError
 
     run = RedriveRun(
         queue=queue,
@@ -46,6 +49,8 @@ def redrive(
         plan = plan_redrive(run)
         call.close({"messages": plan.messages, **{f"would go to {name}": n for name, n in plan.counts.items()}})
         return
+    if not record:
+        raise OptionError("DMQ8254", "there is no record of what went where: name a directory for it with --record")
     report = send_back(run, stop=pipeline.stop_on_signals(), on_progress=call.say)
     counts = {f"sent to {name}": n for name, n in report.counts.items()}
     call.close({"messages": report.messages, "batches": report.batches, **counts, "record": record})
