@@ -13,8 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from delosmq.spark.archive import ArchiveRun, archive, check_run, read_archive
+from delosmq.spark.archive import ArchiveRun, archive, check_run, compact_archive, read_archive
 from delosmq.spark.archive.delta import append, archive_schema, is_written, open_table
+from delosmq.spark.archive.files import local_path
 from delosmq.spark.archive.marker import DELTA, PARQUET, ArchiveClaim, local_claim
 from delosmq.spark.errors import ArchiveError, OptionError, PipelineError
 from tests.spark.fake_broker import FakeBroker
@@ -154,9 +155,57 @@ def test_what_cant_be_written_is_an_error(tmp_path: Path):
         append(tmp_path, open_table(tmp_path), rows(0, 10).set_column(4, "sequence", [["text"] * 10]), ("query", 1))
 
 
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("a/b", "a/b"),
+        ("/a:b/[1]?x#y%20", "/a:b/[1]?x#y%20"),
+        ("file:/a?b#c%20", "/a?b#c%20"),
+        ("FILE:///a/[1]", "/a/[1]"),
+        ("file://localhost/a", "/a"),
+        ("//[1/a", "//[1/a"),
+        ("s3a://bucket/a", None),
+        ("hdfs:/a", None),
+    ],
+)
+def test_a_location_is_taken_as_hadoop_takes_it(location: str, path: str | None):
+    assert local_path(location) == (None if path is None else Path(path))
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a^", "a|", "back\\slash", "50%25", "new\nline"])
+def test_a_path_that_deltalake_fails_with_is_refused(fake: FakeBroker, tmp_path: Path, name: str):
+    with pytest.raises(ArchiveError, match="DMQ8249"):
+        check_run(run_of(fake, tmp_path / name, kind=DELTA))
+    with pytest.raises(ArchiveError, match="DMQ8249"):
+        append(tmp_path / name, None, rows(0, 1), ("query", 0))
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 class TestOnSpark:
+    @pytest.mark.parametrize(
+        ("kind", "name", "other"),
+        [
+            (PARQUET, "a[1]", "a1"),
+            (PARQUET, "{b,c}*?", "bxy"),
+            (PARQUET, "back\\slash %25 ü#", "backslash"),
+            (DELTA, "{b,c}*? %ü#", "bxy"),
+        ],
+    )
+    def test_a_path_is_no_pattern(self, spark: Any, fake: FakeBroker, tmp_path: Path, kind: str, name: str, other: str):
+        to = tmp_path / name
+        fake.publish("q", numbers(150))
+        archive(spark, run_of(fake, tmp_path / other, group_id="other", kind=kind))
+        fake.publish("q", numbers(120))
+        archive(spark, run_of(fake, to, kind=kind))
+        assert read_archive(spark, str(to)).count() == 120
+        assert read_archive(spark, f"file://{to}").where("address = 'q' and day is not null").count() == 120
+        fake.publish("q", numbers(1))
+        archive(spark, run_of(fake, to, kind=kind))
+        compact_archive(str(to))
+        assert read_archive(spark, str(to)).count() == 121
+        assert read_archive(spark, str(tmp_path / other)).count() == 150
+
     @pytest.mark.parametrize("kind", [PARQUET, DELTA])
     def test_two_queues_are_one_archive_that_goes_on_and_is_read_whole(
         self, spark: Any, fake: FakeBroker, tmp_path: Path, kind: str

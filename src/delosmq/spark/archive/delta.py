@@ -9,6 +9,7 @@ Source: "Transaction Identifiers" of the Delta transaction log protocol; deltala
 
 import json
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from delosmq.spark.archive.files import sync
-from delosmq.spark.archive.marker import DELTA, PARTITIONS
+from delosmq.spark.archive.marker import DELTA, PARQUET, PARTITIONS
 from delosmq.spark.archive.parquet import batch_key, with_partitions
 from delosmq.spark.errors import ArchiveError
 from delosmq.spark.schema import arrow_schema, column_names
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 LOG: Final = "_delta_log"
 ATTEMPTS: Final = 5
 """To add a version while other sources of the archive do."""
+_NEVER_IN_PATHS: Final = re.compile(r"[\x00-\x1f\[\\\]^|]|%[0-9A-Fa-f]{2}")
+"""Measured with deltalake 1.6.6: a panic, or another directory."""
 
 
 class DeltaWriter:
@@ -74,7 +77,7 @@ def append(root: Path, table: Any, rows: "pa.Table", transaction: tuple[str, int
         try:
             deltalake.write_deltalake(
                 # Not the path: that would be the newest version, and a transaction since `table` would be no conflict.
-                str(root) if table is None else table,
+                table_place(root) if table is None else table,
                 rows,
                 mode="error" if table is None else "append",
                 partition_by=list(PARTITIONS[DELTA]),
@@ -108,12 +111,37 @@ def open_table(root: Path) -> Any:
     """The table as it is now; None when nothing was written yet.
 
     Raises:
-        ArchiveError: the package deltalake is not there.
+        ArchiveError: the package deltalake is not there, or can't use the directory.
     """
     check_deltalake()
     import deltalake
 
-    return deltalake.DeltaTable(str(root)) if deltalake.DeltaTable.is_deltatable(str(root)) else None
+    place = table_place(root)
+    return deltalake.DeltaTable(place) if deltalake.DeltaTable.is_deltatable(place) else None
+
+
+def table_place(root: Path) -> str:
+    """The directory of a table, as deltalake takes it.
+
+    Raises:
+        ArchiveError: it takes its path for another one, or not at all.
+    """
+    place = str(root.resolve())
+    found = _NEVER_IN_PATHS.search(place)
+    if found is not None:
+        raise ArchiveError(
+            "DMQ8249",
+            f"a Delta Lake archive can't be in {place!r}: the package deltalake fails with {found[0]!r} in a path. Name"
+            f" another directory, or archive with --format {PARQUET}",
+        )
+    return place
+
+
+def file_names(table: Any) -> list[str]:
+    """The files of a table, as paths below its directory."""
+    import pyarrow as pa
+
+    return [unquote(action["path"]) for action in pa.table(table.get_add_actions()).to_pylist()]
 
 
 def check_deltalake() -> None:

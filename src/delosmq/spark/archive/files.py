@@ -15,7 +15,6 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 from delosmq.spark.archive.marker import MARKER, ArchiveClaim
 from delosmq.spark.errors import ArchiveError, OptionError
@@ -100,7 +99,7 @@ class ArchiveFiles:
 
     def _glob(self, pattern: str) -> list[Any]:
         # The root goes in as it is: only the pattern may hold wildcards.
-        return list(self._files.globStatus(self._path(_escape(self.root), pattern)) or ())
+        return list(self._files.globStatus(self._path(literal(self.root), pattern)) or ())
 
     def _write(self, path: Any, text: str) -> None:
         """All of it or nothing, by a rename."""
@@ -129,8 +128,8 @@ def check_place(location: str, claim: ArchiveClaim | None = None) -> None:
         OptionError: Spark can't write to such a location.
         ArchiveError: it can't be used.
     """
-    parts = urlsplit(location)
-    if parts.scheme in _NEVER_WRITTEN or (parts.scheme == "file" and parts.netloc not in ("", "localhost")):
+    scheme, host, _ = _parts(location)
+    if scheme in _NEVER_WRITTEN or (scheme == "file" and host not in ("", "localhost")):
         raise OptionError(
             "DMQ8063",
             f"Spark can't write to {location}: name a directory, or a place with a file system that Spark has, such as"
@@ -163,14 +162,28 @@ def unquote_file_uri(uri: str) -> str:
 
 def local_path(location: str) -> Path | None:
     """The path of a location on this machine, None for one elsewhere."""
-    parts = urlsplit(location)
-    if parts.scheme == "":
-        return Path(location)
-    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+    scheme, _, path = _parts(location)
+    return Path(path) if scheme in ("", "file") else None
 
 
-def _escape(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in text)
+def _parts(location: str) -> tuple[str, str, str]:
+    """Scheme, host and path of a location; "" for what it lacks.
+
+    As Hadoop takes it apart: no letter of a path is quoted, and none begins something else.
+    Source: org.apache.hadoop.fs.Path(String).
+    """
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        return "", "", location
+    if not rest.startswith("//"):
+        return scheme.lower(), "", rest
+    host, slash, path = rest[2:].partition("/")
+    return scheme.lower(), host, slash + path
+
+
+def literal(location: str) -> str:
+    """A location for what takes patterns, as Spark's readers do: none of its letters is one."""
+    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in location)
 
 
 def sync(path: Path) -> None:

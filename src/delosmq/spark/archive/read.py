@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from delosmq.spark.archive.delta import open_table
-from delosmq.spark.archive.files import ArchiveFiles, local_path
+from delosmq.spark.archive.delta import file_names, open_table
+from delosmq.spark.archive.files import ArchiveFiles, literal, local_path
 from delosmq.spark.archive.marker import DELTA, MARKER, no_archive, read_claim
 from delosmq.spark.schema import column_names, spark_schema
 
@@ -28,11 +28,11 @@ def read_archive(spark: "SparkSession", path: str) -> "DataFrame":
     root = local_path(path)
     if claim.kind == DELTA and root is not None:
         table = open_table(root)
-        places = [] if table is None else table.file_uris()
+        places = [] if table is None else [f"{path}/{name}" for name in file_names(table)]
     else:
         # An archive without messages has no directory that Spark could read.
         places = [path] if files.has_days() else []
-    read = reader.parquet(*places) if places else spark.createDataFrame([], _schema())
+    read = reader.parquet(*map(literal, places)) if places else spark.createDataFrame([], _schema())
     # Spark puts the columns that directories are named after last.
     return read.select(_schema().names)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from delosmq.model.errors import BrokerError
-from delosmq.spark.archive.delta import DeltaWriter, check_deltalake
+from delosmq.spark.archive.delta import DeltaWriter, check_deltalake, table_place
 from delosmq.spark.archive.files import ArchiveFiles, check_place, local_path
 from delosmq.spark.archive.locks import alone
 from delosmq.spark.archive.marker import DELTA, KINDS, PARQUET, ArchiveClaim
@@ -109,12 +109,14 @@ def check_run(run: ArchiveRun) -> None:
         check_streaming(options)
     if run.kind == DELTA:
         check_deltalake()
-        if local_path(run.to) is None:
+        place = local_path(run.to)
+        if place is None:
             raise OptionError(
                 "DMQ8248",
                 f"a Delta Lake archive at {run.to} is not supported: archive to a directory, which may be mounted, or "
                 f"with --format {PARQUET}",
             )
+        table_place(place)
     check_place(run.to, run.claim)
     for source in run.sources:
         check_place(run.checkpoint_of(source))
