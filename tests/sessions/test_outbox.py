@@ -448,3 +448,50 @@ def test_a_frame_behind_a_delivery_ends_behind_it() -> None:
     box.put(stream, Position(0), b"the first of its group", 6)
     assert written(box) == b"<plain>the first of its group"
     assert stream.written == 6
+
+
+def test_streams_may_share_their_order_and_keep_their_ends_apart() -> None:
+    gate = Gate()
+    box = outbox(gate)
+    answers = Stream(replies=True)
+    one, two = Stream(behind=answers), Stream(behind=answers)
+    box.put(one, Position(1), b"1", 11)
+    box.put(answers, Position(0), b"a", 0)
+    box.put(two, Position(0), b"2", 12)
+    box.put(one, Position(2), b"3", 13)
+    assert written(box) == b""
+    gate.on_synced(Position(1))
+    assert written(box) == b"1a2"
+    assert (one.written, two.written) == (11, 12)
+    gate.on_synced(Position(2))
+    assert written(box) == b"3"
+
+
+def test_one_of_several_streams_in_one_order_can_be_closed() -> None:
+    gate = Gate()
+    box = outbox(gate)
+    answers = Stream(replies=True)
+    one, two = Stream(behind=answers), Stream(behind=answers)
+    box.put(one, Position(1), b"1", 11)
+    box.put(two, Position(1), b"2", 12)
+    box.put(answers, Position(1), b"a", 0)
+    assert box.close_stream(one) == {11}
+    assert two.unseen == set()
+    assert box.unsynced_bytes == 2 * (ENTRY_BYTES + 1)
+    gate.on_synced(Position(1))
+    assert written(box) == b"2a"
+    assert (box.total_bytes, box.reply_bytes) == (0, 0)
+
+
+def test_answers_on_a_stream_count_as_replies_until_they_are_written_or_dropped() -> None:
+    gate = Gate()
+    box = outbox(gate)
+    answers = Stream(replies=True)
+    box.put(answers, Position(1), b"a", 0)
+    assert box.reply_bytes == ENTRY_BYTES + 1
+    gate.on_synced(Position(1))
+    written(box)
+    assert box.reply_bytes == 0
+    box.put(answers, Position(2), b"b", 0)
+    box.close_stream(answers)
+    assert (box.reply_bytes, box.total_bytes) == (0, 0)

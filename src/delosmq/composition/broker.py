@@ -243,6 +243,7 @@ class ComposedBroker(Host, LocalBroker):
                 self.logins, self, self.node_id(), self.logger, records=self.broker.event_records
             ),
             management=self.management,
+            node_id=self.store.node_id or self._passing_node_id,
         )
         passwords = self._passwords = PasswordChecks(loop)
         parts = ServerParts(
@@ -277,7 +278,10 @@ class ComposedBroker(Host, LocalBroker):
         await self._server.start()
         self.discovery.announce(self.node_id())
         self._look_at_leases_later(loop)
-        for listener in self._server.listeners:
+        self._tell_acceptors(self._server)
+
+    def _tell_acceptors(self, server: Server) -> None:
+        for listener in server.listeners:
             acceptor = listener.acceptor
             if not listener.port:
                 continue

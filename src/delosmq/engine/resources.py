@@ -168,30 +168,36 @@ class EngineResources:
         self._settings = replace(settings, queues=tuple(obeyed.values()))
         return refused
 
-    def create_address(self, name: str, routing_types: set[int], user: str = "") -> Address:
+    def create_address(
+        self, name: str, routing_types: set[int], user: str = "", *, auto_created: bool = False
+    ) -> Address:
         """Creates an address, or adds routing types to an existing one.
 
         Args:
             user: of the client that asks for it, "" for an operator.
+            auto_created: it goes when it is not used, if its address-settings say so.
         """
-        address = self._bindings.create_address(name, routing_types, user=user)
+        address = self._bindings.create_address(name, routing_types, auto_created=auto_created, user=user)
         if not user:
             self._bindings.take_over_address(address)
         self._log.close()
         return address
 
-    def create_queue(self, settings: QueueSettings, user: str = "") -> Queue:
+    def create_queue(
+        self, settings: QueueSettings, user: str = "", *, of_client: bool = False, temporary: bool = False
+    ) -> Queue:
         """Creates a queue and, if need be, its address.
 
         Args:
             user: of the client that asks for it, "" for an operator.
+            of_client, temporary: as in `Bindings.create_queue` and `Queue`.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
         """
         if any(getattr(settings, name) is not None for name in CONTRADICTORY):
             check_together(settings, self._bindings.settings_of(settings.address))
-        queue = self._bindings.create_queue(settings, user=user)
+        queue = self._bindings.create_queue(settings, user=user, of_client=of_client, temporary=temporary)
         self._log.close()
         return queue
 

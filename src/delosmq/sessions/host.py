@@ -26,6 +26,7 @@ class SessionServices:
         temporaries: temporary destinations of which other protocols' clients are told.
         logins: decides which user with a right password gets a session.
         management: carries out what is sent to the management address.
+        node_id: 16 bytes by which brokers tell each other apart.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class SessionServices:
         server_name: str,
         logins: LoginPort = ADMIT_ALL,
         management: ManagementPort | None = None,
+        node_id: bytes = bytes(16),
     ) -> None:
         self.broker = broker
         self.gate = gate
@@ -47,8 +49,14 @@ class SessionServices:
         self.conversions = conversions
         self.server_name = server_name
         self.logins = logins
+        self.node_id = node_id
         self.management: ManagementPort = NoManagement() if management is None else management
         self.temporaries: TemporaryDestinations = TemporaryDestinations()
+
+    def node_name(self) -> str:
+        """The node id as peers write it."""
+        digits = self.node_id.hex()
+        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 class Peer:

@@ -116,8 +116,8 @@ class SessionMachine(ParkedSendsOwner):
             self._queued_input += chunk
 
     def buffered_bytes(self) -> int:
-        """What was read and is not decoded yet: part of a frame, or frames that wait."""
-        return self.session.decoder.buffered_bytes + len(self._queued_input)
+        """What was read and is not decoded yet: part of a frame, or frames that wait; and parts of a message."""
+        return self.session.decoder.buffered_bytes + len(self._queued_input) + self.session.held_bytes()
 
     def drop_input(self) -> None:
         """The session is over, and what it read and did not decode of no use: frees it."""
@@ -172,8 +172,7 @@ class SessionMachine(ParkedSendsOwner):
     def _update_reading(self) -> bool:
         """Reads until too much is parked or too many replies wait, and again once half is left."""
         if self.state <= CONNECTED:
-            parked_sends = self.session.parked_sends
-            parked_bytes = 0 if parked_sends is None else parked_sends.parked_bytes
+            parked_bytes = self.session.parked_bytes()
             reply_bytes = self.outbox.reply_bytes
             if self.reading:
                 self.reading = parked_bytes < self._parked_limit and reply_bytes < self._reply_limit
@@ -306,8 +305,7 @@ class SessionMachine(ParkedSendsOwner):
         self._end_if_left()
 
     def _end_if_left(self) -> None:
-        parked_sends = self.session.parked_sends
-        if parked_sends is None or not parked_sends.parked_bytes:
+        if not self.session.parked_bytes():
             self.end(None)
 
     def fail(self, error: BrokerError, receipt: str = "") -> None:
@@ -377,9 +375,7 @@ class SessionMachine(ParkedSendsOwner):
         if liveness.beat_due(now):
             session.beat()
         # A peer that waits for us may be silent: its connection is not read, or its sends are parked.
-        parked_sends = session.parked_sends
-        parked = parked_sends is not None and parked_sends.parked_bytes > 0
-        if liveness.is_silent(now, waits_for_us=not self.reading or parked):
+        if liveness.is_silent(now, waits_for_us=not self.reading or session.parked_bytes() > 0):
             self.fail(liveness.silence(self.peer.name))
         elif self._turn_over:
             self._next_turn(now)
@@ -435,6 +431,9 @@ TRANSITIONS: Final[dict[tuple[int, str], tuple[Effect, int]]] = {
     (NEGOTIATED, ADMITTED): (SessionMachine._establish, CONNECTED),
     (VERIFYING, ADMITTED): (SessionMachine._establish, CONNECTED),
     (VERIFYING, REFUSED): (SessionMachine._read_again, NEGOTIATED),
+    # Where each session of a connection logs in by itself.
+    (CONNECTED, LOGIN): (SessionMachine._stop_reading, VERIFYING),
+    (CONNECTED, ADMITTED): (SessionMachine._establish, CONNECTED),
     (CONNECTED, LOGOUT): (SessionMachine._nothing, NEGOTIATED),
     (CONNECTED, LEAVE): (SessionMachine._nothing, LEAVING),
     **{(state, END): (SessionMachine._finish, CLOSED) for state in range(CLOSED)},

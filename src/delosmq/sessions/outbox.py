@@ -1,7 +1,8 @@
 """The output gate: what leaves the broker waits here until what it depends on is synced.
 
 A connection has one `Outbox`. Its bytes come in streams: the replies of the session, and one per consumer. Order is
-kept within a stream only, so a receipt that waits for the disk holds up no delivery. A broker has one `Gate`, which
+kept within a stream only, so a receipt that waits for the disk holds up no delivery. Streams may share their order,
+where a protocol promises that of answers and deliveries together. A broker has one `Gate`, which
 knows how far the store is synced and opens the streams that wait for it.
 
     put, deliver -> [unsynced: position > synced] -> ready -> (encoded, one write per tick) -> in flight -> written
@@ -96,7 +97,7 @@ class Outbox:
         self.reply_bytes: int = 0
         self.gentle_turns: int = 0
         self.within_frame: bool = False
-        self.replies: Stream = Stream()
+        self.replies: Stream = Stream(replies=True)
 
     @property
     def total_bytes(self) -> int:
@@ -160,6 +161,8 @@ class Outbox:
 
     def put(self, stream: Stream, position: Position, frame: bytes, sequence: int) -> None:
         """Adds a frame to a stream; ``sequence`` is that of the message delivered."""
+        if stream.replies:
+            self.reply_bytes += ENTRY_BYTES + len(frame)
         self._add(position, (frame, None, sequence, stream, None), ENTRY_BYTES + len(frame))
 
     def deliver(self, stream: Stream, slot: Slot, port: DeliveryPort) -> None:
@@ -231,9 +234,14 @@ class Outbox:
         """`close_stream` for many, in one pass; `Stream.unseen` has the sequences."""
         for stream in streams:
             stream.closed = True
-            for waiting in stream.unsynced:
-                self.unsynced_bytes -= self._drop(waiting[1])
-            stream.unsynced.clear()
+        for stream in streams:
+            unsynced = stream.unsynced
+            for _ in range(len(unsynced)):
+                waiting = unsynced.popleft()
+                if waiting[1][3].closed:
+                    self.unsynced_bytes -= self._drop(waiting[1])
+                else:
+                    unsynced.append(waiting)  # of a stream that shares its order
         if self._unsynced_streams:
             self._unsynced_streams = [stream for stream in self._unsynced_streams if stream.unsynced]
             if not self._unsynced_streams:
@@ -249,8 +257,13 @@ class Outbox:
     def _drop(self, entry: Entry) -> int:
         """Notes that a delivery was not seen; gives what it counted."""
         slot = entry[1]
-        entry[3].unseen.add(entry[2] if slot is None else slot.sequence)
-        return size_of(entry)
+        stream = entry[3]
+        size = size_of(entry)
+        if stream.replies:
+            self.reply_bytes -= size
+        else:
+            stream.unseen.add(entry[2] if slot is None else slot.sequence)
+        return size
 
     def close(self) -> None:
         """Drops everything: the peer is gone."""
@@ -358,7 +371,7 @@ class Outbox:
         stream = entry[3]
         if slot is not None:
             self._in_flight.append((stream, slot.sequence))
-        elif stream is self.replies:
+        elif stream.replies:
             self._in_flight_reply_bytes += ENTRY_BYTES + len(entry[0])
         elif entry[2] != NO_SEQUENCE:
             self._in_flight.append((stream, entry[2]))

@@ -34,7 +34,7 @@ from delosmq.sessions.management import ManagementCall
 
 ENTRY_BYTES: Final = 256
 """What an entry takes beside its message."""
-_UNREAD_BYTES: Final = 1 << 40
+UNREAD_BYTES: Final = 1 << 40
 """More than may ever be parked: nothing is read while such an entry is there."""
 
 
@@ -196,8 +196,10 @@ class ParkedSends(SpaceWaiter):
         self.parked_bytes: int = 0
         self.position: Position = NOTHING_DURABLE
 
-    def try_send(self, message: Message, work: SessionTransaction | None, queue_name: str, routing: int) -> bool:
-        """Sends now. False when the address is full: `park` it then.
+    def try_send(
+        self, message: Message, work: SessionTransaction | None, queue_name: str, routing: int, *, granted: bool = False
+    ) -> bool:
+        """Sends now; ``granted`` as in `EngineProducers.send`. False when the address is full: `park` it then.
 
         Raises:
             BrokerError: it is refused.
@@ -205,9 +207,9 @@ class ParkedSends(SpaceWaiter):
         log = self._broker.log
         before = log.position
         if work is None:
-            outcome = self._broker.producers.send(message, queue_name, routing)
+            outcome = self._broker.producers.send(message, queue_name, routing, granted=granted)
         else:
-            outcome = self._broker.transactions.send(work.transaction, message, queue_name, routing)
+            outcome = self._broker.transactions.send(work.transaction, message, queue_name, routing, granted=granted)
         if outcome >= BLOCKED:
             if outcome != DUPLICATE:
                 return False
@@ -242,7 +244,7 @@ class ParkedSends(SpaceWaiter):
         """Answers a cumulative acknowledgement that goes on in slices; nothing is read till then."""
         waiter = EndWaiter(self, entry)
         entry.waiter = waiter
-        entry.size_bytes = _UNREAD_BYTES
+        entry.size_bytes = UNREAD_BYTES
         under_way.waiter = waiter
         self.park(entry)
 
@@ -255,7 +257,7 @@ class ParkedSends(SpaceWaiter):
         if not call.done:
             waiter = EndWaiter(self, entry)
             entry.waiter = waiter
-            entry.size_bytes = _UNREAD_BYTES
+            entry.size_bytes = UNREAD_BYTES
             call.waiter = waiter
             self.park(entry)
             return
@@ -334,8 +336,7 @@ class ParkedSends(SpaceWaiter):
         ended = self._ended
         if not ended and not self._end_due:
             return
-        self._ended = []
-        self._end_due = False
+        self._ended, self._end_due = [], False
         for entry in ended:
             entry.ended()
             reply = entry.message
@@ -457,7 +458,7 @@ class ParkedSends(SpaceWaiter):
         entry.waiter = waiter
         if entry.work is not None:
             entry.work.running = True
-        self._weigh(entry, _UNREAD_BYTES)
+        self._weigh(entry, UNREAD_BYTES)
         return False
 
     def _wait(self, entry: Parked) -> None:

@@ -28,6 +28,14 @@ class ProtocolSession(ABC):
         self.liveness = liveness
         self.parked_sends: ParkedSends | None = None
 
+    def parked_bytes(self) -> int:
+        """What of its peer waits for space, in bytes: with much of it the connection is not read."""
+        return 0 if self.parked_sends is None else self.parked_sends.parked_bytes
+
+    def held_bytes(self) -> int:
+        """What it keeps of messages that are not complete, in bytes."""
+        return 0
+
     @abstractmethod
     def handle(self, frame: object, now: MonotonicNs) -> bool:
         """Carries out one frame. True when its kind takes no time worth a look at the clock, as a rule.

@@ -42,19 +42,25 @@ class Stream:
     Attributes:
         written: sequence of the newest delivery that is in the peer's socket; `NO_SEQUENCE` before the first.
         reports: whether deliveries of this stream show up in `Outbox.take_written`.
+        replies: what is put there counts as replies do: it is bounded by not reading.
         closed: nothing more is taken or sent.
         unseen: sequences of the deliveries that closing dropped.
         owner_id: the consumer's, for readers of `Outbox.take_written`.
     """
 
-    def __init__(self, reports: bool = False) -> None:
+    def __init__(self, reports: bool = False, behind: "Stream | None" = None, *, replies: bool = False) -> None:
+        """
+        Args:
+            behind: a stream whose order this one shares: what is added to either comes after all of both.
+        """
         self.reports = reports
+        self.replies = replies
         self.written: int = NO_SEQUENCE
         self.closed: bool = False
         self.noted: bool = False
         self.owner_id: int = 0
         self.unseen: set[int] = set()
-        self.unsynced: deque[tuple[int, Entry]] = deque()
+        self.unsynced: deque[tuple[int, Entry]] = deque() if behind is None else behind.unsynced
 
 
 def size_of(entry: Entry) -> int:

@@ -9,8 +9,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from delosmq.model.settings import AcceptorSettings
-from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.host import Peer
+from delosmq.sessions.names import durable_queue_name
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BYTES_MESSAGE,

@@ -138,7 +138,7 @@ class Dispatcher:
         waiting: list[Consumer] = []
         for consumer in self._pulling:
             queue = consumer.queue
-            if consumer.closed or queue is None or not consumer.credit.has_room():
+            if consumer.closed or queue is None or not consumer.credit.is_asked():
                 continue
             if queue.ready or queue.suspensions:
                 waiting.append(consumer)

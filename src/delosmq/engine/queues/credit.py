@@ -37,6 +37,11 @@ class Credit(ABC):
         """How many messages may go out, where that is counted in messages; 0 where it isn't."""
         return 0
 
+    def is_asked(self) -> bool:
+        """Whether a peer that pulled is to be told that there is nothing more for it now. As a rule not one that has
+        got what it asked for."""
+        return self.has_room()
+
     def extended(self, count: int) -> None:  # noqa: B027 - few protocols say so
         """The peer has taken that many messages and will acknowledge them later."""
 

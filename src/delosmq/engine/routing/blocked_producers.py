@@ -22,6 +22,11 @@ class BlockedProducers:
         # made ready for it.
         self._first: list[SpaceWaiter] = []
 
+    def is_full(self, address: str) -> bool:
+        """Whether an address is at its limit, or the broker is; one that does not exist never is."""
+        target = self._bindings.addresses.get(address)
+        return target is not None and self._memory.is_full(target)
+
     def wait(self, address: str, waiter: SpaceWaiter, *, size_bytes: int = 0) -> None:
         """Registers for one `SpaceWaiter.on_space` after a send was BLOCKED.
 

@@ -13,7 +13,11 @@ from delosmq.model.settings import AddressFullPolicy
 
 
 class EngineProducers:
-    """The way in."""
+    """The way in.
+
+    Attributes:
+        largest_message_bytes: that the store takes.
+    """
 
     def __init__(self, parts: EngineParts, dead_letters: DeadLetters) -> None:
         self._log = parts.log
@@ -26,12 +30,15 @@ class EngineProducers:
         self._duplicates = parts.duplicates
         self._dead_letters = dead_letters
         self._dropped = parts.dropped
-        self._largest_message_bytes: int = parts.largest_message_bytes
+        self.largest_message_bytes: int = parts.largest_message_bytes
         self._ordinary_bytes: int = parts.ordinary_message_bytes
         self._record_room_bytes: int = record_room_bytes(parts.settings.journal)
 
-    def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
+    def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING, *, granted: bool = False) -> int:
         """Routes a message to the queues of its address, or to exactly the queue named.
+
+        Args:
+            granted: its sender asked for room and was told that there is some: a full address that blocks takes it.
 
         Returns:
             ROUTED, NO_ROUTE, DROPPED, BLOCKED or DUPLICATE (see `send_result`). A confirmation must wait for
@@ -50,7 +57,7 @@ class EngineProducers:
         address = self._address_for(message, queue_name, routing)
         # What `MemoryLimits.is_full` gives, asked here: on the way of every message.
         if self._memory.full or address.account.full or (self._log.storage_low and message.durable):
-            refused = self._refuse(address, message)
+            refused = self._refuse(address, message, granted)
             if refused:
                 return refused
         if address.changes_expiry:
@@ -75,7 +82,7 @@ class EngineProducers:
             LimitError: it is larger than the journal takes, or the disk has no room for it.
         """
         size = message.encoded_size_bytes
-        if size > self._largest_message_bytes:
+        if size > self.largest_message_bytes:
             raise self._too_large(message)
         if not message.durable or (message.duplicate_id and self._duplicates.seen(message)):
             return
@@ -88,17 +95,20 @@ class EngineProducers:
     def _remember(self, message: Message) -> None:
         self._duplicates.remember(message.address, message.duplicate_id, durable=message.durable)
 
-    def admit(self, message: Message, queue_name: str, routing: int) -> int:
+    def admit(self, message: Message, queue_name: str, routing: int, *, granted: bool = False) -> int:
         """The first half of a send in a transaction: checks all that `send` checks and creates what is missing.
+
+        Args:
+            granted: as in `send`.
 
         Returns:
             ROUTED when the message may be routed (by `route`, at the commit), else DROPPED or BLOCKED.
         """
-        if message.encoded_size_bytes > self._largest_message_bytes:
+        if message.encoded_size_bytes > self.largest_message_bytes:
             raise self._too_large(message)
         address = self._address_for(message, queue_name, routing)
         if self._memory.is_full(address) or (self._log.storage_low and message.durable):
-            refused = self._refuse(address, message)
+            refused = self._refuse(address, message, granted)
             if refused:
                 return refused
         if address.changes_expiry:
@@ -144,7 +154,7 @@ class EngineProducers:
         return LimitError(
             "DMQ2203",
             f"a message of {message.encoded_size_bytes} bytes to '{message.address}' is larger than the journal"
-            f" takes ({self._largest_message_bytes}); set a larger journal-file-size or send less at once",
+            f" takes ({self.largest_message_bytes}); set a larger journal-file-size or send less at once",
         )
 
     def _prepare_send(self, message: Message, queue_name: str, routing: int) -> Address:
@@ -163,7 +173,7 @@ class EngineProducers:
         finally:
             self._log.close()
 
-    def _refuse(self, address: Address, message: Message) -> int:
+    def _refuse(self, address: Address, message: Message, granted: bool) -> int:
         """The result by the address-full policy; 0 lets the message in after all."""
         if self._memory.is_full(address):
             self._events.address_full(message)
@@ -180,4 +190,4 @@ class EngineProducers:
         if policy is AddressFullPolicy.DROP and self._memory.is_full(address):
             self._events.message_dropped(message)
             return DROPPED
-        return BLOCKED
+        return 0 if granted and not (self._log.storage_low and message.durable) else BLOCKED

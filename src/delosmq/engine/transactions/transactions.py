@@ -156,9 +156,20 @@ class EngineTransactions:
 
     # -- work ----------------------------------------------------------------------------------------------------
 
-    def send(self, transaction: Transaction, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
+    def send(
+        self,
+        transaction: Transaction,
+        message: Message,
+        queue_name: str = "",
+        routing: int = ANY_ROUTING,
+        *,
+        granted: bool = False,
+    ) -> int:
         """Checks a message as `EngineProducers.send` does and keeps it for the commit; it counts against the limits of
         its address from now on.
+
+        Args:
+            granted: as in `EngineProducers.send`.
 
         Returns:
             ROUTED, DROPPED, BLOCKED, or DUPLICATE: then the transaction can only be rolled back, as in Artemis.
@@ -171,7 +182,7 @@ class EngineTransactions:
         if message.duplicate_id and self._duplicates.seen(message):
             transaction.set_rollback_only(duplicate_error(message.address))
             return DUPLICATE
-        outcome = self._producers.admit(message, queue_name, routing)
+        outcome = self._producers.admit(message, queue_name, routing, granted=granted)
         if outcome != ROUTED:
             if outcome == BLOCKED:
                 self._check_alone(transaction, message.address)

@@ -4,6 +4,7 @@ A prepared branch waits for its coordinator over restarts and never ends by itse
 transaction timeout. Source: Artemis ServerSessionImpl.xa*, ResourceManagerImpl; XA specification, table 6-4.
 """
 
+import struct
 from typing import Final
 
 from delosmq.engine.addresses.binding_codec import branch_state_bytes
@@ -48,6 +49,9 @@ from delosmq.model.ids import MonotonicNs
 MOST_BRANCHES: Final = 10_000
 """Open, prepared and heuristically ended ones: all prepared ones must fit into the state block of the store."""
 XID_LIMIT_BYTES: Final = 140
+LONGEST_XID_PART_BYTES: Final = 64
+"""Of each of both parts. Source: MAXGTRIDSIZE and MAXBQUALSIZE of X/Open XA."""
+_FORMAT: Final = struct.Struct(">iHH")
 
 JOIN: Final = "join"
 RESUME: Final = "resume"
@@ -360,3 +364,20 @@ class Branches(Timer):
 
     def _move(self, branch: Transaction, what: str) -> None:
         branch.state = self._check(branch, what)
+
+
+def pack_xid(format_id: int, global_id: bytes, branch_qualifier: bytes) -> bytes:
+    """The name of a branch, the same from all protocols: format, two lengths, both parts; none may be longer than
+    `LONGEST_XID_PART_BYTES`."""
+    return _FORMAT.pack(format_id, len(global_id), len(branch_qualifier)) + global_id + branch_qualifier
+
+
+def unpack_xid(xid: bytes) -> tuple[int, bytes, bytes] | None:
+    """Format, global id and branch qualifier; None for what was not packed so."""
+    if len(xid) < _FORMAT.size:
+        return None
+    form, first, second = _FORMAT.unpack_from(xid)
+    if len(xid) != _FORMAT.size + first + second:
+        return None
+    middle = _FORMAT.size + first
+    return form, xid[_FORMAT.size : middle], xid[middle:]

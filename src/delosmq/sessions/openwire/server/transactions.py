@@ -5,10 +5,9 @@ it. Until it is prepared it lasts no longer than the connection that began it; o
 END is that of its connection alone, which may go on all the same; PREPARE waits for none.
 """
 
-import struct
 from typing import Final
 
-from delosmq.engine.api import ACTIVE, PREPARED, EngineBroker, JobWaiter, Transaction
+from delosmq.engine.api import ACTIVE, PREPARED, EngineBroker, JobWaiter, Transaction, xa
 from delosmq.model.errors import TMJOIN, TMNOFLAGS, BrokerError
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.parked_sends import SessionTransaction
@@ -16,12 +15,6 @@ from delosmq.wire.openwire.structures import TransactionId, XATransactionId
 
 OPEN_LIMIT: Final = 100
 """Open local transactions of a connection."""
-
-LONGEST_XID_PART_BYTES: Final = 64
-"""Of each of both parts. Source: MAXGTRIDSIZE and MAXBQUALSIZE of X/Open XA."""
-
-
-_FORMAT: Final = struct.Struct(">iHH")
 
 
 def xid_of(transaction_id: XATransactionId) -> bytes:
@@ -33,20 +26,15 @@ def xid_of(transaction_id: XATransactionId) -> bytes:
     gtrid = transaction_id.global_transaction_id
     branch = transaction_id.branch_qualifier
     longest = max(len(gtrid), len(branch))
-    if longest > LONGEST_XID_PART_BYTES:
-        raise errors.branch_id_wrong(longest, LONGEST_XID_PART_BYTES)
-    return _FORMAT.pack(transaction_id.format_id, len(gtrid), len(branch)) + gtrid + branch
+    if longest > xa.LONGEST_XID_PART_BYTES:
+        raise errors.branch_id_wrong(longest, xa.LONGEST_XID_PART_BYTES)
+    return xa.pack_xid(transaction_id.format_id, gtrid, branch)
 
 
 def transaction_id_of(xid: bytes) -> XATransactionId | None:
     """The reverse; None for a branch of another protocol's making."""
-    if len(xid) < _FORMAT.size:
-        return None
-    form, first, second = _FORMAT.unpack_from(xid)
-    if len(xid) != _FORMAT.size + first + second:
-        return None
-    middle = _FORMAT.size + first
-    return XATransactionId(form, xid[_FORMAT.size : middle], xid[middle:])
+    parts = xa.unpack_xid(xid)
+    return None if parts is None else XATransactionId(parts[0], parts[1], parts[2])
 
 
 class OpenWireTransaction(SessionTransaction):

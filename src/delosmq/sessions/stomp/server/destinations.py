@@ -5,11 +5,11 @@ Source: Artemis manual, "Using Routing Types with STOMP"; ``address::queue`` as 
 
 from typing import Final
 
-from delosmq.model.errors import MisuseError
-from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.message import MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AcceptorSettings
 from delosmq.model.virtual_topics import virtual_topic_of
+from delosmq.sessions.names import Prefixes
 from delosmq.sessions.stomp.server.errors import header_wrong
 from delosmq.sessions.stomp.server.temporary_destinations import StompTemporaryDestinations
 from delosmq.wire.stomp.conversion import StompConversion
@@ -51,12 +51,7 @@ class StompDestinations:
     """
 
     def __init__(self, acceptor: AcceptorSettings, temporaries: StompTemporaryDestinations) -> None:
-        prefixes = [(prefix, ANYCAST) for prefix in acceptor.anycast_prefixes]
-        prefixes += [(prefix, MULTICAST) for prefix in acceptor.multicast_prefixes]
-        if any(not prefix for prefix, _ in prefixes):
-            raise MisuseError("DMQ5119", f"acceptor '{acceptor.name}' has an empty prefix: remove it or write it out.")
-        # The longest first, so that a prefix may begin with another one.
-        self._prefixes: list[tuple[str, int]] = sorted(prefixes, key=_by_length, reverse=True)
+        self._prefixes: Prefixes = Prefixes(acceptor)
         self._temporaries = temporaries
         self._virtual_topics = acceptor.virtual_topics or ()
         self.conversion: StompConversion = StompConversion(acceptor.anycast_prefixes, acceptor.multicast_prefixes)
@@ -78,12 +73,7 @@ class StompDestinations:
         temporary = self._temporaries.find(destination, command)
         if temporary is not None:
             return StompTarget(temporary[0], "", temporary[1], temporary=True)
-        name = destination
-        for prefix, kind in self._prefixes:
-            if destination.startswith(prefix):
-                name = destination[len(prefix) :]
-                routing = kind
-                break
+        name, routing = self._prefixes.strip(destination, routing)
         address, mark, queue_name = name.partition(QUEUE_MARK)
         if not address or (mark and not queue_name) or len(name) > _LONGEST_CHARACTERS:
             raise header_wrong(
@@ -97,7 +87,3 @@ class StompDestinations:
             if topic:
                 return StompTarget(topic, address, MULTICAST, virtual=True)
         return StompTarget(address, queue_name, routing)
-
-
-def _by_length(entry: tuple[str, int]) -> int:
-    return len(entry[0])

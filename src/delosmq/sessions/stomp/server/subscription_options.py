@@ -11,7 +11,7 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import WHITESPACE, Selector, parse_selector
-from delosmq.sessions.durable_names import durable_queue_name
+from delosmq.sessions.names import durable_queue_name
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.stomp.server.destinations import StompTarget
 from delosmq.sessions.stomp.server.errors import (

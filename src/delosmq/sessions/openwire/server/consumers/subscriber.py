@@ -12,8 +12,8 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
-from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.machine import SessionMachine
+from delosmq.sessions.names import durable_queue_name
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import NOTHING_SEEN, Consumers
