@@ -45,6 +45,7 @@ STRAY_IMPORTS = {
     "sessions/lease/answers.py": ["from delosmq.sessions import stomp"],
     "sessions/stomp/server/errors.py": ["from delosmq.wire.openwire import codec"],
     "sessions/openwire/server/errors.py": ["from delosmq.wire.stomp import heads"],
+    "sessions/core/server/errors.py": ["from delosmq.wire.stomp import heads"],
     "sessions/openwire/client/errors.py": ["from delosmq.sessions.openwire.server import errors as theirs"],
     "client/errors.py": ["from delosmq.engine.api import EngineBroker"],
     "sessions/outbox.py": ["from delosmq.storage.memory import MemoryStore"],

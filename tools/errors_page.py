@@ -24,6 +24,7 @@ SECTIONS: Final = {
     "OpenWire: frames": "wire/openwire/",
     "CORE: frames": "wire/core/",
     "OpenWire: commands": "sessions/openwire/server/",
+    "CORE: packets": "sessions/core/server/",
     "Leases": "sessions/lease/",
     "Staging": "sessions/staging/",
     "The Python client: what the broker says": "sessions/openwire/client/",
@@ -48,7 +49,7 @@ SECTIONS: Final = {
     "The broker as a whole": "",
 }
 """What a section holds: the files below a folder of src/delosmq that no section before it has."""
-PROTOCOLS: Final = 5
+PROTOCOLS: Final = 6
 """Sections of errors that a client is told of, with what they end and the exception of Java."""
 MOST_SENTENCES: Final = 4
 """Of one code, on the page."""
@@ -58,8 +59,8 @@ Each error and each line of the log has a code that stays the same from version 
 become better. `{}` holds the name of what a sentence names. Made from the code by `python -m tools.errors_page`.
 
 What the protocols tell clients comes first. Over STOMP it is an ERROR frame; over OpenWire an exception, of which Java
-clients get the class that is named here; the broker does not offer CORE, and tells nothing of it. Where nothing stands
-below "ends", nothing ends by it: it is for the log.
+clients get the class that is named here; over CORE an EXCEPTION with the code that is named here, but for what is wrong
+with a frame, which nothing tells. Where nothing stands below "ends", nothing ends by it: it is for the log.
 
 What the engine refuses is told over any protocol and over HTTP alike. Of these and all others the tables say as what
 they come: as an error, with its class in Python (`MisuseError` of a call or setting that makes no sense, `LimitError`
@@ -255,8 +256,12 @@ class Code:
             kind = label_of(decorator.args[1])
             return Row(code, said, kind, ENDS["CONNECTION"] if kind in self.of_peers else "")
         ends, condition = ("LINK", "JMSException") if maker == "openwire_error" else ("CONNECTION", "")
+        if maker == "core_error":
+            ends = "LINK"
         for given in (*decorator.args[1:], *(one.value for one in decorator.keywords)):
-            if isinstance(given, ast.Attribute):
+            if isinstance(given, ast.Attribute) and label_of(given.value) == "CoreErrorCode":
+                condition = given.attr
+            elif isinstance(given, ast.Attribute):
                 ends = given.attr
             elif isinstance(given, ast.Name) and (known := self.constant(given.id, given)) is not None:
                 condition = self.text_of(known[1]).rpartition(".")[2] or condition

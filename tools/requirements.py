@@ -55,7 +55,7 @@ MEANINGS = {
         "dropped, which hits the oldest."
     ),
     "RING-7": "A rollback returns what its transaction acknowledged in the same way, ring included.",
-    "RING-8": "A consumer's window bounds what is in delivery, and with it what is outside the ring (no CORE yet).",
+    "RING-8": "A consumer's window bounds what is in delivery, and with it what is outside the ring.",
     "RING-9": (
         "Scheduled messages are counted in `messageCount` and `scheduledCount` and not in the ring; when due they go "
         "to the head, newest first, and are dropped if the ring is full."

@@ -27,7 +27,7 @@ CLUSTER: Final = Login("cluster", "interop-cluster")
 """Asks targets where a pool names nobody."""
 USERS: Final = (ADMIN, GUEST, CLUSTER, *OTHERS)
 GROUP: Final = "231.7.7.7"
-_ACCEPTOR: Final = "?protocols=OPENWIRE</acceptor>"
+_ACCEPTOR: Final = "?protocols=OPENWIRE,CORE</acceptor>"
 _BOTH: Final = "?protocols=OPENWIRE,STOMP</acceptor>"
 _CHECK_PERIOD: Final = "<check-period>200</check-period>"
 _LOOK_EVERY_S: Final = 0.02

@@ -56,10 +56,10 @@ def test_an_acceptor_of_protocols_to_come_is_named_and_stays_closed(load: Load) 
 
 
 def test_an_acceptor_of_several_protocols_says_what_it_speaks(load: Load) -> None:
-    loaded = load(acceptor("tcp://127.0.0.1:61616?protocols=CORE,STOMP"))
+    loaded = load(acceptor("tcp://127.0.0.1:61616?protocols=MQTT,STOMP"))
     assert loaded.settings.acceptors[0].protocols == ("STOMP",)
     (said,) = [notice for notice in loaded.notices if notice.startswith("DMQ4103")]
-    assert said.endswith("/broker.xml:3: acceptor 'a' speaks STOMP only: CORE not in effect yet")
+    assert said.endswith("/broker.xml:3: acceptor 'a' speaks STOMP only: MQTT not in effect yet")
 
 
 def test_an_acceptor_takes_an_idle_option_without_a_value_as_artemis_does(load: Load) -> None:

@@ -15,7 +15,7 @@ from tests.e2e.test_router_pools import FIRST, ask, routed
 from tests.server.test_discovery_groups import port as port
 
 PATIENCE_S = 60.0
-BOTH_PROTOCOLS = ("?protocols=OPENWIRE</acceptor>", "?protocols=OPENWIRE,STOMP</acceptor>")
+BOTH_PROTOCOLS = ("?protocols=OPENWIRE,CORE</acceptor>", "?protocols=OPENWIRE,STOMP</acceptor>")
 PLACE = f"<local-bind-address>{HOST}</local-bind-address><group-address>{GROUP}</group-address>"
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from delosmq.model.protocol_names import OPENWIRE, STOMP
+from delosmq.model.protocol_names import CORE, OPENWIRE, STOMP
 from delosmq.model.reserved_names import EVENTS_ADDRESS
 from delosmq.model.settings import MIB, AcceptorSettings, AddressFullPolicy, AddressMatch, BrokerSettings
+from delosmq.sessions.core.server.protocol import CoreProtocol
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.stomp.server.protocol import StompProtocol
@@ -14,6 +15,7 @@ from delosmq.sessions.stomp.server.protocol import StompProtocol
 PROTOCOLS: Final[dict[str, Callable[[tuple[AcceptorSettings, ...]], Protocol]]] = {
     STOMP: StompProtocol,
     OPENWIRE: OpenWireProtocol,
+    CORE: CoreProtocol,
 }
 """The class of each protocol of `SERVED_PROTOCOLS`. These two registers are all that a new protocol is added to."""
 

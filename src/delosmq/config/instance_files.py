@@ -105,7 +105,7 @@ def broker_xml(name: str, role: str, host: str, stomp_port: int, *, openwire_por
     return _BROKER_XML.format(
         name=escape(name),
         stomp_url=escape(url),
-        openwire_url=escape(f"tcp://{bracketed}:{openwire_port}?protocols=OPENWIRE"),
+        openwire_url=escape(f"tcp://{bracketed}:{openwire_port}?protocols=OPENWIRE,CORE"),
         permissions=permissions,
     )
 

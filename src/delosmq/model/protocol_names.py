@@ -4,7 +4,8 @@ from typing import Final
 
 STOMP: Final = "STOMP"
 OPENWIRE: Final = "OPENWIRE"
-SERVED_PROTOCOLS: Final = (STOMP, OPENWIRE)
+CORE: Final = "CORE"
+SERVED_PROTOCOLS: Final = (STOMP, OPENWIRE, CORE)
 """Detected in this order; the class of each stands in `delosmq.composition`."""
-LATER_PROTOCOLS: Final = ("AMQP", "CORE", "HORNETQ", "MQTT")
+LATER_PROTOCOLS: Final = ("AMQP", "HORNETQ", "MQTT")
 """Those of Artemis that are not in effect yet."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from delosmq.model.errors import PeerError
-from delosmq.model.protocol_names import OPENWIRE, STOMP
+from delosmq.model.protocol_names import CORE, OPENWIRE, STOMP
 from delosmq.wire.decoder import FrameDecoder
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
@@ -268,6 +268,30 @@ class OpenWireDialogue(Dialogue):
         return encode_command(Response(frame.command_id), self._agreed())
 
 
+class UncutDialogue(Dialogue):
+    """Of a protocol whose frames are not told apart here: its bytes pass as they come, and none are kept."""
+
+    def __init__(self) -> None:
+        super().__init__(StompDecoder(_STOMP_LIMITS), StompDecoder(_STOMP_LIMITS))
+        self.by_client.readable = False
+        self.by_broker.readable = False
+
+    def _note(self, frame: object, by_client: bool) -> str:
+        return ""
+
+    def delivered(self, cut: CutFrame) -> str:
+        return ""
+
+    def acknowledged(self, cut: CutFrame) -> str:
+        return ""
+
+    def without_password(self, cut: CutFrame) -> bytes:
+        return b""
+
+    def confirmation(self, cut: CutFrame) -> bytes:
+        return b""
+
+
 def _headers(cut: CutFrame, *kinds: str) -> dict[str, str]:
     return cut.frame.headers if type(cut.frame) is StompFrame and cut.kind in kinds else {}
 
@@ -276,7 +300,8 @@ def _id_of(message_id: MessageId | None) -> str:
     return "" if message_id is None else message_id.key()
 
 
-DIALOGUES: Final[dict[str, type[StompDialogue] | type[OpenWireDialogue]]] = {
+DIALOGUES: Final[dict[str, type[StompDialogue] | type[OpenWireDialogue] | type[UncutDialogue]]] = {
     STOMP: StompDialogue,
     OPENWIRE: OpenWireDialogue,
+    CORE: UncutDialogue,
 }

@@ -1,6 +1,7 @@
-"""A STOMP client of the broker that OpenWire tests have."""
+"""A STOMP client of the broker that tests of other protocols have."""
 
 from itertools import count
+from typing import Any
 
 from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.host import Peer
@@ -8,8 +9,7 @@ from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
 from delosmq.wire.stomp.heads import StompLimits
 from delosmq.wire.stomp.versions import V12
-from tests.sessions.openwire.support import OpenWireBench
-from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Host
+from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Bench, Host
 
 _NUMBERS = count(1)
 
@@ -17,7 +17,7 @@ _NUMBERS = count(1)
 class StompPeer:
     """A STOMP client of the same broker."""
 
-    def __init__(self, bench: OpenWireBench, acceptor: AcceptorSettings = ACCEPTOR, *, version: int = V12) -> None:
+    def __init__(self, bench: Bench[Any], acceptor: AcceptorSettings = ACCEPTOR, *, version: int = V12) -> None:
         self.bench = bench
         self.host = Host()
         self.version = version

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delosmq.model.conversion import Conversions
-from delosmq.model.ids import MessageId, WallMs
+from delosmq.model.ids import MessageId, Sequence, WallMs
 from delosmq.model.message import ANYCAST, BYTES_BODY, MULTICAST, TEXT_BODY, Message
 from delosmq.model.properties import BYTE_KIND, INT_KIND, LONG_KIND, STRING_KIND, TypedValue
 from delosmq.wire.core.codec import encode_packet
@@ -60,6 +60,7 @@ def properties_of(packet: SessionReceiveMessage) -> Rows:
 def stored(sent: CoreMessage, message_id: int = 7) -> Message:
     message = keep(sent)
     message.message_id = MessageId(message_id)
+    message.sequence = Sequence(message_id)
     return message
 
 
@@ -147,6 +148,7 @@ def test_a_large_message_comes_in_parts() -> None:
     sent.body = bytes(range(250)) * 10
     message = keep(sent, large=True, size=2_500)
     message.message_id = MessageId(7)
+    message.sequence = Sequence(7)
     encode = encoder()
     assert encode.is_large(message)
     frame, body = encode.encode_large(message, 1)
@@ -207,6 +209,7 @@ def of_stomp(head: bytes, body: bytes, kind: int = TEXT_BODY) -> Message:
         expires_at_ms=9_000,
     )
     message.message_id = MessageId(7)
+    message.sequence = Sequence(7)
     return message
 
 
@@ -235,6 +238,7 @@ def of_openwire() -> Message:
         group_sequence=3,
     )
     message.message_id = MessageId(7)
+    message.sequence = Sequence(7)
     return message
 
 
@@ -271,6 +275,7 @@ def test_messages_of_others_have_a_user_id_that_stays_and_differs() -> None:
     assert received(of_stomp(b"", b"x"), 2).message.user_id == first
     other = of_stomp(b"", b"x")
     other.message_id = MessageId(8)
+    other.sequence = Sequence(8)
     assert received(other).message.user_id != first
 
 

@@ -101,7 +101,7 @@ class ReceiveEncoder:
     def frame_bytes(self, message: Message) -> int:
         """What `encode` will make of a message, in bytes, as credit counts it. Converts it if it is of another
         protocol."""
-        if self._is_relayed(message):
+        if self.is_relayed(message):
             return _RECEIVE_BYTES + len(message.head) + len(message.body)
         head, body = self._converted(message)
         return _RECEIVE_BYTES + len(head) + len(body)
@@ -116,7 +116,7 @@ class ReceiveEncoder:
         head, body = self._head_and_body(message)
         size = _RECEIVE_BYTES - _SIZE_BYTES + len(head) + len(body)
         start = _START.pack(size, SESS_RECEIVE_MSG, self._channel, NO_BODY_END + len(body))
-        end = b"".join((_ID.pack(message.message_id), head, _END.pack(self._consumer_id, delivery_count)))
+        end = b"".join((_ID.pack(message.sequence), head, _END.pack(self._consumer_id, delivery_count)))
         return start, body, end
 
     def encode_large(self, message: Message, delivery_count: int) -> tuple[bytes, bytes]:
@@ -130,7 +130,7 @@ class ReceiveEncoder:
             self._consumer_id,
             delivery_count,
             len(body),
-            message.message_id,
+            message.sequence,
         )
         return start + head, body
 
@@ -158,11 +158,12 @@ class ReceiveEncoder:
         packet.channel = self._channel
         return encode_packet(packet, NEWEST_VERSION)
 
-    def _is_relayed(self, message: Message) -> bool:
+    def is_relayed(self, message: Message) -> bool:
+        """Whether it goes out as it came, but for some of its headers."""
         return message.annotations is None and message.protocol in TAGS and not self._shows_user
 
     def _head_and_body(self, message: Message) -> tuple[bytes, bytes]:
-        if not self._is_relayed(message):
+        if not self.is_relayed(message):
             return self._converted(message)
         head = with_fields(
             message.head, durable=message.durable, expiration=message.expires_at_ms, priority=message.priority

@@ -70,7 +70,7 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
             "suppressInternalManagementObjects openWireDestinationCacheSize openwireMaxPacketChunkSize "
             "openwireUseDuplicateDetectionOnFailover rebalanceClusterClients updateClusterClients "
             "updateClusterClientsOnRemove useKeepAlive virtualTopicConsumerLruCacheMax actorThresholdBytes",
-            "OpenWire does without them, and there is no CORE yet",
+            "OpenWire and CORE do without them",
         ),
         *not_yet_all("clusterConnection", "there are no clusters yet"),
     ],

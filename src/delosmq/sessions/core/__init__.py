@@ -1,0 +1,1 @@
+"""Sessions of CORE, the protocol of Apache ActiveMQ Artemis."""

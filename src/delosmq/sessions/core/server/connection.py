@@ -1,0 +1,361 @@
+"""One connection of a CORE client: pings and topology on channel 0, the beginning of sessions on channel 1.
+
+Each session logs in by itself. What comes for a channel that has none is left out, as in Artemis: a client that has
+reconnected may not know yet that its session is gone.
+Source: CoreProtocolManager, ActiveMQPacketHandler and RemotingConnectionImpl of Artemis.
+"""
+
+from typing import Final
+
+from delosmq.model.errors import BrokerError, InvariantError, PeerError, Scope
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
+from delosmq.security.access import Login
+from delosmq.sessions.core.server import errors
+from delosmq.sessions.core.server.commands import COMMANDS
+from delosmq.sessions.core.server.connection_port import ConnectionState
+from delosmq.sessions.core.server.liveness import PingLiveness
+from delosmq.sessions.core.server.node_packets import redirecting, stopping, topology
+from delosmq.sessions.core.server.registry import SessionNames
+from delosmq.sessions.core.server.session import CoreSession
+from delosmq.sessions.core.server.session_port import SessionPort
+from delosmq.sessions.host import SessionServices
+from delosmq.sessions.login import RedirectError, TurnedAwayError
+from delosmq.sessions.machine import SessionMachine
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.protocol_session import ProtocolSession
+from delosmq.wire.core.codec import encode_packet
+from delosmq.wire.core.connection_packets import (
+    CheckFailover,
+    CheckFailoverReply,
+    CreateSession,
+    CreateSessionResponse,
+    CreateSessionV2,
+    ExceptionPacket,
+    Ping,
+    ReattachSession,
+    ReattachSessionResponse,
+    SubscribeTopology,
+    SubscribeTopologyV2,
+)
+from delosmq.wire.core.decoder import CoreDecoder, CoreLimits
+from delosmq.wire.core.packet import (
+    FIRST_OF_SESSIONS,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    PING_CHANNEL,
+    SESS_ACKNOWLEDGE,
+    SESS_CLOSE,
+    SESS_FLOWTOKEN,
+    SESS_INDIVIDUAL_ACKNOWLEDGE,
+    SESS_RECEIVE_CONTINUATION,
+    SESS_RECEIVE_LARGE_MSG,
+    SESS_RECEIVE_MSG,
+    SESS_SEND,
+    SESSION_CHANNEL,
+    Packet,
+)
+
+NOT_REATTACHED: Final = -1
+LONGEST_NAME: Final = 1_024
+"""Characters of what is kept as long as a session."""
+_SENT_BY_BROKERS: Final = frozenset((SESS_RECEIVE_MSG, SESS_RECEIVE_LARGE_MSG, SESS_RECEIVE_CONTINUATION))
+_BRIEF: Final = frozenset((SESS_SEND, SESS_ACKNOWLEDGE, SESS_INDIVIDUAL_ACKNOWLEDGE, SESS_FLOWTOKEN))
+"""Packets that take no time worth a look at the clock, as a rule."""
+
+
+class _Sessions(ConnectionState):
+    """The sessions of one connection, by channel.
+
+    Attributes:
+        busy: those of which something waits.
+    """
+
+    def __init__(self, machine: SessionMachine, names: SessionNames, broker_id: bytes) -> None:
+        super().__init__(machine, names, broker_id)
+        self.by_channel: dict[int, CoreSession] = {}
+        self.busy: dict[SessionPort, None] = {}
+        self._host = machine.host
+        self._peer = machine.peer
+
+    def note_busy(self, session: SessionPort, busy: bool) -> None:
+        if busy:
+            self.busy[session] = None
+        else:
+            self.busy.pop(session, None)
+
+    def drop(self, session: SessionPort) -> None:
+        for channel, known in list(self.by_channel.items()):
+            if known is session:
+                self.remove(channel, lost=True)
+
+    def remove(self, channel: int, *, lost: bool) -> None:
+        """A session ends.
+
+        Args:
+            lost: not by its client's wish.
+        """
+        session = self.by_channel.pop(channel)
+        self.names.leave(session)
+        for trouble in session.lose() if lost else session.close():
+            self._host.report(errors.not_given_back(self._peer.name, trouble))
+
+    def remove_all(self) -> None:
+        """The connection has ended."""
+        for channel in list(self.by_channel):
+            self.remove(channel, lost=True)
+        try:
+            self.queues.close()
+        except InvariantError:
+            raise
+        except BrokerError as error:
+            self._host.report(errors.not_given_back(self._peer.name, error))
+
+
+class CoreConnection(ProtocolSession):
+    """What one client says, on all its channels."""
+
+    def __init__(self, machine: SessionMachine, names: SessionNames, now: MonotonicNs) -> None:
+        services = machine.services
+        settings = services.broker.settings
+        self._decoder: CoreDecoder = CoreDecoder(CoreLimits(), _SENT_BY_BROKERS, handshake=True)
+        self._ping_liveness: PingLiveness = PingLiveness(
+            settings.connection_ttl_override_ms, settings.connection_ttl_check_interval_ms, now
+        )
+        super().__init__(self._decoder, self._ping_liveness)
+        self._machine = machine
+        self._services: SessionServices = services
+        self._sessions: _Sessions = _Sessions(machine, names, services.node_id)
+        self._version: int = 0
+        self._pinged: bool = False
+        # The one that logs in.
+        self._request: CreateSession | None = None
+
+    def handle(self, frame: object, now: MonotonicNs) -> bool:
+        assert isinstance(frame, Packet)
+        session = self._sessions.by_channel.get(frame.channel)
+        if session is not None:
+            if session.must_wait():
+                session.wait(frame)
+            else:
+                self._carry_out(session, frame)
+        elif frame.channel == PING_CHANNEL:
+            self._handle_ping_channel(frame)
+        elif frame.channel == SESSION_CHANNEL:
+            self._handle_session_channel(frame, now)
+        return frame.code in _BRIEF
+
+    # -- channels 0 and 1 ------------------------------------------------------------------------------------------
+
+    def _handle_ping_channel(self, packet: Packet) -> None:
+        if isinstance(packet, Ping):
+            self._pinged = True
+            self._ping_liveness.pinged(packet.connection_ttl)
+            self._tell(Ping(packet.connection_ttl), PING_CHANNEL)
+        elif isinstance(packet, SubscribeTopology):
+            version = packet.client_version if isinstance(packet, SubscribeTopologyV2) else 0
+            if not self._version and version:
+                self._version = version
+            event_id = self._services.clock.wall_ms()
+            self._tell(topology(version, self._services.node_name(), event_id), PING_CHANNEL)
+        else:
+            self._machine.host.report(errors.unexpected(packet.code))
+
+    def _handle_session_channel(self, packet: Packet, now: MonotonicNs) -> None:
+        if isinstance(packet, CreateSession):
+            self._create_session(packet, now)
+        elif isinstance(packet, ReattachSession):
+            # Its client makes a new session then.
+            self._tell(ReattachSessionResponse(NOT_REATTACHED, False), SESSION_CHANNEL)
+        elif isinstance(packet, CheckFailover):
+            self._tell(CheckFailoverReply(True), SESSION_CHANNEL)
+        else:
+            self._machine.host.report(errors.unexpected(packet.code))
+
+    def _tell(self, packet: Packet, channel: int) -> None:
+        """Sends what says nothing about what is recorded; it waits for nothing."""
+        packet.channel = channel
+        self._machine.outbox.reply_early(NOTHING_DURABLE, encode_packet(packet, self._wire_version()))
+
+    def _wire_version(self) -> int:
+        return min(max(self._version, OLDEST_VERSION), NEWEST_VERSION) if self._version else NEWEST_VERSION
+
+    # -- sessions begin --------------------------------------------------------------------------------------------
+
+    def _create_session(self, request: CreateSession, now: MonotonicNs) -> None:
+        if request.version < OLDEST_VERSION:
+            raise errors.version_too_old(request.version, OLDEST_VERSION)
+        channel = request.session_channel_id
+        sessions = self._sessions
+        if channel < FIRST_OF_SESSIONS or channel in sessions.by_channel:
+            raise errors.channel_taken(channel)
+        if max(len(request.name), len(request.default_address or "")) > LONGEST_NAME:
+            raise errors.too_long("the name or the default address of a session", LONGEST_NAME)
+        if len(sessions.by_channel) >= sessions.most_sessions:
+            raise errors.too_many_sessions(sessions.most_sessions)
+        password = request.password or ""
+        request.password = None
+        self._request = request
+        client_id = request.client_id if isinstance(request, CreateSessionV2) else None
+        self._machine.log_in(request.username or "", password, client_id or "", now)
+
+    def admit(self, login: Login, now: MonotonicNs) -> None:
+        request = self._request
+        assert request is not None  # it logs in
+        machine = self._machine
+        sessions = self._sessions
+        sessions.names.check(request.name, login.user)
+        self._request = None
+        if not self._version or self._version < OLDEST_VERSION:
+            self._version = request.version
+        version = self._wire_version()
+        permissions = Permissions(login, self._services.access, self._services.broker)
+        session = CoreSession(machine, sessions, permissions, request, version=version)
+        sessions.names.enter(session)
+        sessions.by_channel[request.session_channel_id] = session
+        self._decoder.agreed(version)
+        self._tell(CreateSessionResponse(NEWEST_VERSION), SESSION_CHANNEL)
+
+    def refuse_login(self, error: BrokerError | None) -> None:
+        request = self._request
+        self._request = None
+        user = "" if request is None else request.username or ""
+        if isinstance(error, RedirectError):
+            packet = redirecting(self._version, self._services.node_name(), error)
+            if packet is not None:
+                self._tell(packet, PING_CHANNEL)
+        if isinstance(error, TurnedAwayError):
+            self._refuse_session(errors.not_here(error.message))
+        else:
+            self._refuse_session(errors.login_refused(user) if error is None else error)
+
+    def _refuse_session(self, error: BrokerError) -> None:
+        self._tell(ExceptionPacket(int(errors.error_code_of(error)), errors.text_of(error)), SESSION_CHANNEL)
+
+    def login_command(self) -> str:
+        return "CREATESESSION"
+
+    def may_wait_to_log_in(self) -> bool:
+        return self._pinged and self._ping_liveness.is_watched()
+
+    # -- sessions --------------------------------------------------------------------------------------------------
+
+    def _carry_out(self, session: CoreSession, packet: Packet) -> None:
+        """One packet of a session; it is told what is wrong with it.
+
+        Raises:
+            PeerError: the packet is malformed, which ends the connection.
+        """
+        if packet.code == SESS_CLOSE:
+            self._close(session, packet)
+            return
+        command = COMMANDS.get(packet.code)
+        if command is None:
+            self._machine.host.report(errors.unexpected(packet.code))
+        else:
+            try:
+                command(session, packet)
+            except InvariantError:
+                raise
+            except BrokerError as error:
+                self._refuse(session, packet, error)
+        session.confirm_handled(packet)
+
+    def _refuse(self, session: CoreSession, packet: Packet, error: BrokerError) -> None:
+        if isinstance(error, PeerError) and error.scope is Scope.CONNECTION:
+            raise error
+        session.doom(packet, error)
+        session.refuse(packet, error)
+
+    def _close(self, session: CoreSession, packet: Packet) -> None:
+        """The end of a session, once all that it sent is where it belongs. Those of transactions will not be ended."""
+        work = session.transactions.take()
+        if work is not None:
+            session.parked_sends.drop([work])
+            session.transactions.roll_back(work)
+        if session.parked_sends.parked_bytes:
+            session.wait(packet)
+            return
+        session.confirm_handled(packet)
+        session.flush_confirmations()
+        self._sessions.remove(packet.channel, lost=False)
+        session.replies.part(packet, session.parked_sends.position)
+
+    # -- ends ------------------------------------------------------------------------------------------------------
+
+    def refuse(self, frame: object, error: BrokerError) -> None:
+        if isinstance(error, PeerError) and error.scope is Scope.CONNECTION:
+            self._machine.fail(error)
+        else:
+            self._refuse_session(error)
+
+    def send_error(self, error: BrokerError, receipt: str) -> None:
+        """A client that is told of the end of its connection reconnects at once; nothing says why."""
+        if error.code == "DMQ6008":
+            for session in self._sessions.by_channel.values():
+                session.flush_confirmations()
+            packet = stopping(self._version, self._services.node_name())
+            packet.channel = PING_CHANNEL
+            self._machine.outbox.reply(self._services.broker.log.position, encode_packet(packet, self._wire_version()))
+
+    def give_up(self) -> None:
+        self._request = None
+        self._sessions.remove_all()
+
+    def half_closed(self) -> None:
+        # A clean end of the socket with sessions open is no end of these.
+        self._machine.end(None)
+
+    def rights_changed(self) -> None:
+        for session in self._sessions.by_channel.values():
+            session.producers.rights_changed()
+
+    # -- time and room ---------------------------------------------------------------------------------------------
+
+    def parked_bytes(self) -> int:
+        busy = self._sessions.busy
+        if not busy:
+            return 0
+        return sum([session.parked_bytes() for session in self._sessions.by_channel.values() if session in busy])
+
+    def held_bytes(self) -> int:
+        return self._sessions.gathered.count
+
+    def go_on(self, now: MonotonicNs) -> None:
+        sessions = self._sessions
+        if sessions.busy:
+            for session in list(sessions.by_channel.values()):
+                self._go_on_with(session)
+        if now >= self._ping_liveness.ttl.next_check_at:
+            for session in sessions.by_channel.values():
+                session.flush_confirmations()
+
+    def _go_on_with(self, session: CoreSession) -> None:
+        session.parked_sends.go_on()
+        waiting = session.waiting_count()
+        while waiting > 0 and not session.closed:
+            waiting -= 1
+            packet = session.next_waiting()
+            if packet is None:
+                break
+            try:
+                self._carry_out(session, packet)
+            except PeerError as error:
+                self._machine.fail(error)
+                return
+        session.note_busy()
+
+    def handle_written(self) -> bool:
+        touched = False
+        outbox = self._machine.outbox
+        for stream in outbox.take_written():
+            consumer = self._sessions.consumers.get(stream.owner_id)
+            if consumer is not None:
+                touched = consumer.settle_written() or touched
+        if not outbox.room_returned():
+            return touched
+        for session in self._sessions.by_channel.values():
+            session.consumers.room_returned()
+        return True
+
+    def beat(self) -> None:
+        """Nothing: the client pings, and is answered."""

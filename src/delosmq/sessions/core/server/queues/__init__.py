@@ -1,0 +1,1 @@
+"""Addresses and queues, as sessions make and see them."""

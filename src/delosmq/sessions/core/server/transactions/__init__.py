@@ -1,0 +1,1 @@
+"""Local transactions, and branches of distributed ones."""
