@@ -28,7 +28,7 @@ def test_a_new_instance_loads_without_a_notice(tmp_path: Path) -> None:
     assert instance.roles == {"admin": {"amq"}}
     assert instance.settings.journal.directory == str(tmp_path / "broker/data/journal")
     acceptor, openwire = instance.settings.acceptors
-    assert (openwire.protocols, openwire.host, openwire.port) == (("OPENWIRE",), "127.0.0.1", 61616)
+    assert (openwire.protocols, openwire.host, openwire.port) == (("OPENWIRE", "CORE"), "127.0.0.1", 61616)
     assert (acceptor.host, acceptor.port, acceptor.protocols) == ("127.0.0.1", 61613, ("STOMP",))
     assert (acceptor.anycast_prefixes, acceptor.multicast_prefixes) == (("/queue/",), ("/topic/",))
     assert {queue.name for queue in instance.settings.queues} == {"DLQ", "ExpiryQueue"}
@@ -87,7 +87,7 @@ def test_names_and_endpoints_arrive(tmp_path: Path) -> None:
     )
     instance = load_instance(tmp_path / "b", properties={})
     opened = [(one.protocols, one.host, one.port) for one in instance.settings.acceptors]
-    assert opened == [(("STOMP",), "::1", 0), (("OPENWIRE",), "::1", 61617)]
+    assert opened == [(("STOMP",), "::1", 0), (("OPENWIRE", "CORE"), "::1", 61617)]
     assert instance.web == WebBind("::1", 0)
     assert instance.settings.name == "n & m"
     assert instance.roles == {"jörg =x": {'a"<&'}}
