@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from delosmq.spark.errors import OptionError
@@ -209,6 +210,19 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
     )
 
 
+OF_STREAMS: Final = (
+    "group.id",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "pollTimeoutMs",
+    "failOnDataLoss",
+    "partitionBy",
+    "maxBodyBytes",
+    "largeBodies",
+)
+"""Options that would have no effect on a batch read."""
+
+
 def check_streaming(options: SourceOptions) -> None:
     """Raises OptionError for what makes no sense in a streaming read."""
     if not options.group_id:
@@ -234,9 +248,12 @@ def check_batch(options: SourceOptions) -> None:
                 "DMQ8004",
                 f"a batch read browses queues, and {destination} keeps no messages itself: name a queue bound to it",
             )
-    for name in ("partitionBy", "maxBodyBytes", "largeBodies"):
+    for name in OF_STREAMS:
         if name in options.given:
-            raise OptionError("DMQ8004", f"{name} is for streams: a batch read takes queues by ranges of sequences")
+            raise OptionError(
+                "DMQ8004",
+                f"{name} is for streams: a batch read browses queues, and takes nothing",
+            )
     starting, ending = options.starting, options.ending
     if starting.kind == LATEST:
         raise OptionError("DMQ8003", "startingOffsets can't be latest here: a batch would read nothing")
