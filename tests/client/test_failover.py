@@ -127,6 +127,16 @@ async def test_what_is_sent_meanwhile_is_sent_later(proxy: TcpProxy, broker: del
         assert sorted(await texts(consumer, 3)) == ["m0", "m1", "m2"]
 
 
+async def test_asyncio_says_nothing_of_what_is_written_to_a_broken_connection(
+    proxy: TcpProxy, broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
+        await connection.send(name, "first")
+        proxy.cut()
+        await asyncio.gather(*(connection.send(name, f"m{number}") for number in range(20)))
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
 async def test_a_completion_is_told_after_a_failover_and_of_the_end(
     proxy: TcpProxy, broker: delosmq.Broker, name: str
 ) -> None:

@@ -281,7 +281,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         Raises:
             IllegalStateError: DMQ9002, it is not transacted.
         """
-        await self._check_broker()
+        self.check()
         self._failed_post = None
         await self._answer(self._machine.rollback())
 

@@ -316,8 +316,10 @@ class Link(ClientEvents, SocketOwner):
 
     def flush(self) -> None:
         """Writes what the machine has to say, and sets the timer that it needs."""
-        if self._transport is not None and (output := self.machine.take_output()):
-            self._transport.write(output)
+        transport = self._transport
+        # One that is broken says so in the next turn; asyncio warns of each write until then.
+        if transport is not None and (output := self.machine.take_output()) and not transport.is_closing():
+            transport.write(output)
         due = self.machine.next_timer()
         if due != self._timer_at:
             self._cancel_timer()

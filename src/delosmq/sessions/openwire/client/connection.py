@@ -23,7 +23,7 @@ from delosmq.sessions.openwire.client.encoder import CommandEncoder
 from delosmq.sessions.openwire.client.handshake import ClientIdentity, login, offer
 from delosmq.sessions.openwire.client.inactivity import ClientInactivity
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
-from delosmq.sessions.openwire.client.ports import ClientEvents, CommandSender, PendingRequest, finished
+from delosmq.sessions.openwire.client.ports import ClientEvents, CommandSender, PendingRequest, PendingRequests, finished
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.spare import OpenWireSpare
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
@@ -59,6 +59,8 @@ ENDED: Final = 5
 INTERRUPTED: Final = 6
 
 _FRAME_SIZE_BYTES: Final = 4
+_BLOCKED_MS: Final = 500
+"""A message that is not answered in so long a time when it is to end, a full address keeps waiting."""
 _LOGIN: Final = "the login"
 _END: Final = "the end of the connection"
 
@@ -88,7 +90,7 @@ class OpenWireClient(CommandSender):
         self._encoder: CommandEncoder | None = None
         self._output: list[bytes] = []
         self._command_id: int = 0
-        self._pending: dict[int, PendingRequest] = {}
+        self._pending: PendingRequests = PendingRequests(events)
         self._repeated: set[int] = set()
         self._sessions_made: int = 0
         self._ours: WireFormatInfo = offer(options.wire_format, identity.host)
@@ -154,9 +156,7 @@ class OpenWireClient(CommandSender):
         for session in self.sessions.values():
             session.lose()
         self.sessions.clear()
-        pending, self._pending = self._pending, {}
-        for request in pending.values():
-            self._finish(request, None, why)
+        self._pending.end(why)
         self.events.ended(None if closing and error is None else why)
 
     def interrupt(self, error: ClientError | None = None) -> None:
@@ -176,18 +176,18 @@ class OpenWireClient(CommandSender):
         self.ended_branches.interrupt()
         for session in self.sessions.values():
             session.interrupt()
-        for command_id, request in list(self._pending.items()):
+        self._pending.forget_late()
+        for command_id, request in self._pending.in_order():
             command = request.command
             if isinstance(command, TransactionInfo):
                 if not was_ready:
                     continue
-                del self._pending[command_id]
-                self._finish(request, None, why if fails_when_interrupted(command) else None)
+                self._pending.take(command_id)
+                self._pending.finish(request, None, why if fails_when_interrupted(command) else None)
             elif isinstance(command, MessageAck):
-                del self._pending[command_id]
-                self._finish(request, None, why)
+                self._pending.give_up(command_id, why)
             elif isinstance(command, ConnectionInfo):
-                del self._pending[command_id]
+                self._pending.take(command_id)
         self.events.interrupted(why)
 
     def resume(self, spare: OpenWireSpare | None = None) -> None:
@@ -214,7 +214,7 @@ class OpenWireClient(CommandSender):
         for session in self.sessions.values():
             repeated += session.to_repeat()
         told = {command.command_id for command in repeated}
-        for command_id, request in sorted(self._pending.items()):
+        for command_id, request in self._pending.in_order():
             if request.command is not None and command_id not in told:
                 repeated += (*request.before, request.command)
         repeated += self._deferred
@@ -249,16 +249,17 @@ class OpenWireClient(CommandSender):
     ) -> PendingRequest:
         request = PendingRequest(what, then, command)
         if self.state == ENDED:
-            self._finish(request, None, errors.closed("connection"))
+            self._pending.finish(request, None, errors.closed("connection"))
             return request
         self._command_id += 1
         command_id = self._command_id
         command.command_id = command_id
         command.response_required = True
         self._write(command)
-        self._pending[command_id] = request
+        self._pending.add(command_id, request)
         if timeout_ms > 0:
-            self.after_ms(timeout_ms, lambda: self._give_up(command_id, timeout_ms))
+            error = errors.unanswered(what, timeout_ms)
+            self.after_ms(timeout_ms, lambda: self._pending.give_up(command_id, error))
         return request
 
     def _write(self, command: Command) -> None:
@@ -275,21 +276,6 @@ class OpenWireClient(CommandSender):
                 self._output.append(frame)
                 return
         self._defer(command)
-
-    def _give_up(self, command_id: int, timeout_ms: int) -> None:
-        request = self._pending.pop(command_id, None)
-        if request is not None:
-            self._finish(request, None, errors.unanswered(request.what, timeout_ms))
-
-    def _finish(self, request: PendingRequest, response: Response | None, error: ClientError | None) -> None:
-        if request.done:
-            return
-        request.done = True
-        request.response = response
-        request.error = error
-        if request.then is not None:
-            request.then(request)
-        self.events.answered(request)
 
     # --- from the broker
 
@@ -332,13 +318,13 @@ class OpenWireClient(CommandSender):
         return None if session is None else session.consumers.get(consumer_id.value)
 
     def _answer(self, response: Response) -> None:
-        request = self._pending.pop(response.correlation_id, None)
+        request = self._pending.take(response.correlation_id)
         if request is None:
             if isinstance(response, ExceptionResponse) and response.correlation_id in self._repeated:
                 self.events.troubled(errors.refused("what was open when the connection broke", response.exception))
             return
         error = errors.refused(request.what, response.exception) if isinstance(response, ExceptionResponse) else None
-        self._finish(request, response, error)
+        self._pending.finish(request, response, error)
 
     def _make_room(self, ack: ProducerAck) -> None:
         producer_id = ack.producer_id
@@ -432,6 +418,9 @@ class OpenWireClient(CommandSender):
 
     def close_session(self, session: OpenWireClientSession) -> PendingRequest:
         self.sessions.pop(session.session_id.value, None)
+        if self._pending.has_messages:
+            error = errors.closed_unanswered("session")
+            self.after_ms(_BLOCKED_MS, lambda: self._pending.give_up_messages(error, session.session_id))
         return session.close()
 
     def unsubscribe(self, name: str) -> PendingRequest:
@@ -462,6 +451,8 @@ class OpenWireClient(CommandSender):
         """Ends it in order. `ended` follows, when the broker has answered or `close_timeout_ms` has passed."""
         if self.state in (CLOSING, ENDED):
             return finished(_END)
+        if self._pending.has_messages:  # where an address has no room for one, the broker answers when it has
+            self.close_timeout_ms = min(self.close_timeout_ms or _BLOCKED_MS, _BLOCKED_MS)
         for session in self.sessions.values():
             session.end_batches()
         connected = self.state == OPEN
@@ -490,10 +481,11 @@ class OpenWireClient(CommandSender):
 
         def bid_farewell(answered: PendingRequest) -> None:
             self.send(ShutdownInfo())
-            self._finish(request, answered.response, None)
+            self._pending.finish(request, answered.response, None)
+            self._pending.give_up_messages(errors.closed_unanswered("connection"))
             self.lose()
 
-        self.request(remove, _END, bid_farewell, self.options.close_timeout_ms)
+        self.request(remove, _END, bid_farewell, self.close_timeout_ms)
 
     def _close_after(self, session: OpenWireClientSession, request: PendingRequest, seen: int) -> None:
         if self.state == CLOSING:

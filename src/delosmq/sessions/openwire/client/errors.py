@@ -119,6 +119,14 @@ def no_broker(peer: str, why: str) -> ConnectionLostError:
     )
 
 
+def closed_unanswered(what: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9019",
+        f"the {what} was closed before the broker had answered the message, which may be stored yet, as when its"
+        " address is full: close after the last send, or look whether it is there before you send it again.",
+    )
+
+
 def closed_by_peer(peer: str, *, negotiating: bool) -> ConnectionLostError:
     if negotiating:
         return no_broker(peer, "it closes the connection without a word.")

@@ -13,8 +13,8 @@ from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import ClientOptions
 from delosmq.sessions.openwire.client.participants import EndedBranches
-from delosmq.wire.openwire.commands import ConnectionControl, Response
-from delosmq.wire.openwire.structures import Command, ConnectionId
+from delosmq.wire.openwire.commands import ConnectionControl, MessageCommand, Response
+from delosmq.wire.openwire.structures import Command, ConnectionId, SessionId
 
 NS_PER_MS: Final = 1_000_000
 
@@ -43,6 +43,69 @@ class PendingRequest:
         self.error: ClientError | None = None
         self.response: Response | None = None
         self.waiter: object = None
+
+
+class PendingRequests:
+    """What the broker has not answered yet."""
+
+    def __init__(self, events: "ClientEvents") -> None:
+        self._events = events
+        self._requests: dict[int, PendingRequest] = {}
+        self._late_messages: set[int] = set()
+
+    def add(self, command_id: int, request: PendingRequest) -> None:
+        self._requests[command_id] = request
+
+    def in_order(self) -> list[tuple[int, PendingRequest]]:
+        """With the numbers of their commands."""
+        return sorted(self._requests.items())
+
+    def take(self, command_id: int) -> PendingRequest | None:
+        """What is waited for no longer: its answer came."""
+        self._late_messages.discard(command_id)
+        return self._requests.pop(command_id, None)
+
+    def give_up(self, command_id: int, error: ClientError) -> None:
+        """The caller waits no longer; the broker may answer yet."""
+        request = self._requests.pop(command_id, None)
+        if request is not None:
+            if isinstance(request.command, MessageCommand):
+                self._late_messages.add(command_id)
+            self.finish(request, None, error)
+
+    @property
+    def has_messages(self) -> bool:
+        """The broker has messages of which it has not said that they are stored."""
+        waited_for = [one for one in self._requests.values() if isinstance(one.command, MessageCommand)]
+        return bool(waited_for or self._late_messages)
+
+    def give_up_messages(self, error: ClientError, session_id: SessionId | None = None) -> None:
+        """Those of a session that is closed; None for all."""
+        for command_id, request in self.in_order():
+            command = request.command
+            producer_id = command.producer_id if isinstance(command, MessageCommand) else None
+            if producer_id is not None and (session_id is None or session_id.value == producer_id.session_id):
+                self.give_up(command_id, error)
+
+    def forget_late(self) -> None:
+        """The connection is broken: what comes by the next one is asked again."""
+        self._late_messages.clear()
+
+    def end(self, error: ClientError) -> None:
+        """The connection is over."""
+        requests, self._requests = self._requests, {}
+        for request in requests.values():
+            self.finish(request, None, error)
+
+    def finish(self, request: PendingRequest, response: Response | None, error: ClientError | None) -> None:
+        if request.done:
+            return
+        request.done = True
+        request.response = response
+        request.error = error
+        if request.then is not None:
+            request.then(request)
+        self._events.answered(request)
 
 
 def finished(what: str) -> PendingRequest:
@@ -129,6 +192,7 @@ class CommandSender(ABC):
         seen: tells what came already; None where nothing comes twice.
         ended_branches: of distributed transactions.
         broker_id: of the broker, as it says; "" while it has not.
+        close_timeout_ms: how long an end waits for the broker; 0 for ever.
     """
 
     def __init__(
@@ -148,6 +212,7 @@ class CommandSender(ABC):
         self.seen: SeenMessages | None = None
         self.ended_branches: EndedBranches = EndedBranches()
         self.broker_id: str = ""
+        self.close_timeout_ms: int = options.close_timeout_ms
         self._transactions: int = 0
 
     def next_transaction(self) -> int:

@@ -267,7 +267,7 @@ class OpenWireClientSession:
         if self.transaction.transaction_id is None:
             then()
             return finished(_CLOSE)
-        timeout_ms = self._sender.options.close_timeout_ms
+        timeout_ms = self._sender.close_timeout_ms
         request = self.transaction.rollback(timeout_ms) if self.xa is None else self.xa.abandon(timeout_ms)
         ended = request.then
 

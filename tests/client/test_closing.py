@@ -1,0 +1,113 @@
+"""What another thread or task meets whose session, consumer or connection is closed."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from delosmq.client import ClientError, IllegalStateError, TimedOutError
+from delosmq.client.aio import AsyncConnection
+from delosmq.client.aio import connect as connect_async
+from delosmq.client.aio_session import AsyncSession
+from delosmq.embedded.arguments import default_settings
+from delosmq.model.settings import AddressMatch
+from delosmq.model.values import AddressFullPolicy
+from delosmq.testing import BrokerFixture
+from tests.client.support import WAIT_S
+
+
+@pytest.fixture
+def full() -> Iterator[BrokerFixture]:
+    """A broker whose queue "full" has a message, and no room for another one."""
+    few = {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}
+    settings = default_settings()
+    settings = replace(settings, address_settings=(*settings.address_settings, AddressMatch("full", few)))
+    with BrokerFixture(settings=settings) as kit:
+        with kit.connect() as connection:
+            connection.send("full", "first")
+        yield kit
+
+
+async def connected(kit: BrokerFixture, options: str = "") -> AsyncConnection:
+    """Its closes wait for longer than these tests."""
+    url = f"{kit.openwire_url}?jms.closeTimeout=60000{options}"
+    return await connect_async(url, user=kit.user, password=kit.password)
+
+
+async def begin_to_send(connection: AsyncConnection, session: AsyncSession) -> "asyncio.Future[str]":
+    """A message for which there is no room, and which the broker has got."""
+    sending = asyncio.ensure_future((await session.create_producer("full")).send("second"))
+    await asyncio.sleep(0)
+    async with await connection.create_session() as other:
+        await other.create_producer("asks.the.broker")
+    return sending
+
+
+@pytest.mark.parametrize("what", ["session", "connection"])
+async def test_a_send_that_a_full_address_blocks_fails_when_it_is_closed(full: BrokerFixture, what: str) -> None:
+    connection = await connected(full)
+    session = await connection.create_session()
+    sending = await begin_to_send(connection, session)
+    await asyncio.wait_for(session.close() if what == "session" else connection.close(), WAIT_S)
+    with pytest.raises(IllegalStateError, match=f"DMQ9019: the {what} was closed before the broker had answered"):
+        await asyncio.wait_for(sending, WAIT_S)
+    await asyncio.wait_for(connection.close(), WAIT_S)
+
+
+async def test_its_message_is_stored_once_there_is_room(full: BrokerFixture) -> None:
+    connection = await connected(full)
+    sending = await begin_to_send(connection, await connection.create_session())
+    await asyncio.wait_for(connection.close(), WAIT_S)
+    with pytest.raises(IllegalStateError, match="DMQ9019"):
+        await sending
+    async with await connected(full) as other:
+        found = [message.text async for message in other.messages("full", timeout_s=0.5)]
+    assert found == ["first", "second"]
+
+
+async def test_a_send_that_was_given_up_holds_up_no_close_either(full: BrokerFixture) -> None:
+    connection = await connected(full, "&jms.sendTimeout=20")
+    with pytest.raises(TimedOutError, match="DMQ9011"):
+        await connection.send("full", "second")
+    await asyncio.wait_for(connection.close(), WAIT_S)
+    connection = await connected(full)
+    sending = await begin_to_send(connection, await connection.create_session())
+    sending.cancel()
+    await asyncio.wait((sending,))
+    await asyncio.wait_for(connection.close(), WAIT_S)
+
+
+async def test_a_send_that_is_answered_meanwhile_is_as_it_was(full: BrokerFixture) -> None:
+    connection = await connected(full)
+    session = await connection.create_session()
+    sending = asyncio.ensure_future((await session.create_producer("roomy")).send("stored"))
+    await asyncio.sleep(0)
+    await asyncio.gather(session.close(), connection.close())
+    assert await sending
+    assert full.queue("roomy").texts == ["stored"]
+
+
+def test_a_thread_that_sends_is_told_as_well(full: BrokerFixture) -> None:
+    heard: list[Exception] = []
+    connection = full.connect(f"{full.openwire_url}?jms.closeTimeout=60000")
+    begun = threading.Event()
+
+    def send() -> None:
+        begun.set()
+        try:
+            connection.send("full", "second")
+        except ClientError as error:
+            heard.append(error)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    begun.wait(WAIT_S)
+    closing = threading.Thread(target=connection.close)
+    closing.start()
+    closing.join(WAIT_S)
+    thread.join(WAIT_S)
+    assert not closing.is_alive()
+    assert not thread.is_alive()
+    assert [type(error) for error in heard] == [IllegalStateError]  # DMQ9001 when it came too late
