@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.client import ClientError, IllegalStateError, TimedOutError
+from delosmq.client import ClientError, ConnectionLostError, IllegalStateError, TimedOutError
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.aio_session import AsyncSession
@@ -111,3 +111,46 @@ def test_a_thread_that_sends_is_told_as_well(full: BrokerFixture) -> None:
     assert not closing.is_alive()
     assert not thread.is_alive()
     assert [type(error) for error in heard] == [IllegalStateError]  # DMQ9001 when it came too late
+
+
+async def test_a_loop_over_a_consumer_ends_when_that_is_closed_whether_it_waits_or_works(full: BrokerFixture) -> None:
+    async with await connected(full) as connection:
+        session = await connection.create_session()
+        for what in ("consumer", "session"):
+            consumer = await session.create_consumer("full")
+            seen = []
+            async for message in consumer:
+                seen.append(message.text)
+                await (consumer if what == "consumer" else session).close()
+            assert seen == ["first"]
+            assert [message async for message in consumer] == []
+            await connection.send("full", "first")
+
+
+def test_so_does_one_in_a_thread(full: BrokerFixture) -> None:
+    with full.connect() as connection:
+        session = connection.create_session()
+        consumer = session.create_consumer("full")
+        seen = []
+        for message in consumer:
+            seen.append(message.text)
+            closing = threading.Thread(target=consumer.close)
+            closing.start()
+            closing.join(WAIT_S)
+        assert seen == ["first"]
+        assert list(consumer) == []
+        with pytest.raises(IllegalStateError, match="DMQ9001"):
+            consumer.receive(0)
+
+
+def test_a_loop_does_not_end_quietly_when_the_connection_is_lost(full: BrokerFixture) -> None:
+    connection = full.connect()
+    consumer = connection.create_session().create_consumer("full")
+
+    def take() -> None:
+        for _ in consumer:
+            full.cut_connections()
+
+    with pytest.raises(ConnectionLostError):
+        take()
+    connection.close()

@@ -21,6 +21,7 @@ from delosmq.client import (
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.client.aio_consumer import AsyncConsumer
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from delosmq.sessions.client_errors import ClientError
 from delosmq.testing import ProxiedPiece, TcpProxy
 from tests.client.support import WAIT_S
@@ -231,6 +232,33 @@ async def test_a_silent_broker_is_told_of_without_failover(proxy: TcpProxy, brok
         proxy.blackhole()
         error = await asyncio.wait_for(heard.get(), WAIT_S)
         assert str(error).startswith("DMQ9010: nothing came from tcp://127.0.0.1")
+
+
+async def test_a_consumer_that_the_next_broker_refuses_says_so_when_it_receives() -> None:
+    made: dict[str, object] = {"auto_create_queues": False, "auto_create_addresses": False}
+    strict = BrokerSettings(address_settings=(AddressMatch("#", made),), queues=(QueueSettings("there", "there"),))
+    heard: asyncio.Queue[ClientError] = asyncio.Queue()
+    with (
+        delosmq.Broker(password="secret", http=False) as one,
+        delosmq.Broker(settings=strict, password="secret", http=False) as other,
+    ):
+        url = f"failover:({one.openwire_url},{other.openwire_url})?randomize=false&initialReconnectDelay=1"
+        async with connect_async(url, user=one.user, password="secret") as connection:
+            connection.set_exception_listener(heard.put_nowait)
+            session = await connection.create_session()
+            gone, there = await session.create_consumer("gone"), await session.create_consumer("there")
+            other_session = await connection.create_session()
+            receiving = asyncio.ensure_future((await other_session.create_consumer("gone, too")).receive())
+            one.stop()
+            await connection.send("there", "x")
+            with pytest.raises(ClientError, match=r"refused what was open when the connection broke: .*gone"):
+                await asyncio.wait_for(receiving, WAIT_S)
+            with pytest.raises(ClientError, match=r"refused what was open when the connection broke: .*gone"):
+                await gone.receive(WAIT_S)
+            assert gone.closed
+            assert await texts(there, 1) == ["x"]
+            told = [await asyncio.wait_for(heard.get(), WAIT_S) for _ in range(2)]
+            assert all("refused" in str(error) for error in told)
 
 
 async def test_the_list_is_gone_through(broker: delosmq.Broker, name: str) -> None:

@@ -24,6 +24,7 @@ from delosmq.client import (
 )
 from delosmq.client.messages import Sendable, command_of, message_of, received
 from delosmq.wire.openwire.commands import MAP_MESSAGE, TEXT_MESSAGE, MessageCommand
+from tests.client.support import WAIT_S
 
 BODIES: dict[str, tuple[Sendable, type[JmsMessage], Any]] = {
     "text": ("Grüße \N{PILE OF POO} \0", TextMessage, "Grüße \N{PILE OF POO} \0"),
@@ -130,6 +131,42 @@ def test_the_properties_of_a_group_are_its_headers_as_in_jms(connection: ClientC
     for wrong in ({"JMSXGroupID": 5}, {"JMSXGroupSeq": "3"}):
         with pytest.raises(ClientOptionError, match="DMQ9056: JMSXGroup"):
             connection.send(name, "x", properties=wrong)
+
+
+def test_headers_that_are_given_as_properties_are_headers_as_in_jms(connection: ClientConnection, name: str) -> None:
+    headers = {"JMSType": "t", "JMSCorrelationID": "c", "JMSReplyTo": "topic://answers"}
+    connection.send(name, "x", properties={**headers, "p": 1})
+    connection.send(name, TextMessage("y", type="t", properties={"JMSType": None}))
+    came, other = connection.messages(name, timeout_s=0.5)
+    assert (came.type, came.correlation_id, str(came.reply_to)) == ("t", "c", "topic://answers")
+    assert (came.properties, other.type, other.properties) == ({"p": 1}, "t", {})
+    for wrong in ({"JMSType": 5}, {"JMSCorrelationID": 5}, {"JMSReplyTo": 5}):
+        with pytest.raises(ClientOptionError, match="DMQ9056"):
+            connection.send(name, "x", properties=wrong)
+
+
+def test_a_request_is_answered_whatever_its_properties_say(connection: ClientConnection, name: str) -> None:
+    def answer(request: JmsMessage) -> None:
+        connection.reply(request, TextMessage(request.correlation_id or "", properties={"JMSCorrelationID": "other"}))
+
+    with connection.create_session() as session:
+        session.create_consumer(name).set_listener(answer)
+        asked = TextMessage("x", properties={"JMSCorrelationID": "c", "JMSReplyTo": "nowhere"})
+        assert connection.request(name, asked, timeout_s=WAIT_S).text == "c"
+
+
+@pytest.mark.parametrize("property_name", ["DELAY", "PERIOD", "REPEAT"])
+@pytest.mark.parametrize("value", ["abc", "", "1.5", 1.5, True, -2, 1 << 63])
+def test_a_schedule_that_is_no_number_is_refused(connection: ClientConnection, property_name: str, value: Any) -> None:
+    with pytest.raises(ClientOptionError, match=f"DMQ9056: AMQ_SCHEDULED_{property_name} is"):
+        connection.send("any", "x", properties={f"AMQ_SCHEDULED_{property_name}": value})
+
+
+def test_a_schedule_in_text_is_its_number() -> None:
+    properties = {"AMQ_SCHEDULED_DELAY": "60000", "AMQ_SCHEDULED_REPEAT": "2", "AMQ_SCHEDULED_CRON": None}
+    sent = received(command_of(TextMessage("x", properties=properties), compresses=False), None)
+    assert (sent.properties["AMQ_SCHEDULED_DELAY"], sent.properties["AMQ_SCHEDULED_REPEAT"]) == (60_000, 2)
+    assert type(sent.properties["AMQ_SCHEDULED_DELAY"]) is Long
 
 
 def test_a_compressed_message_crosses_a_broker(broker: Any, name: str) -> None:

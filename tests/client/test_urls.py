@@ -321,3 +321,23 @@ def test_a_password_in_a_url_with_another_mistake_is_not_shown(url: str) -> None
     with pytest.raises(ClientOptionError, match="DMQ9052") as caught:
         plan_of(url)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "tcp://a:1?transport.trustStore=x.pem",
+        "tcp://a:1?keyStorePassword=x",
+        "vm://a?transport.verifyHostName=false",
+        "failover:(tcp://a:1,tcp://b:1)?trustStore=x.pem",
+        "failover:(ssl://a:1,tcp://b:1?transport.keyStore=x.pem)",
+    ],
+)
+def test_an_option_of_tls_is_refused_where_there_is_none(url: str) -> None:
+    with pytest.raises(ClientOptionError, match=r"DMQ9085: .*is about TLS.*write ssl://"):
+        plan_of(url)
+
+
+def test_an_option_of_tls_is_for_all_of_a_list_that_have_it() -> None:
+    plan = plan_of("failover:(ssl://a:1,tcp://b:1)?trustStore=x.pem")
+    assert plan.addresses[0].transport.trust_store == "x.pem"

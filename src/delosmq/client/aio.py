@@ -24,7 +24,7 @@ from delosmq.client.aio_xa import AsyncXaResource, AsyncXaSession
 from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
 from delosmq.client.link import Link
-from delosmq.client.messages import JmsMessage, Sendable, give_to_loop, message_of
+from delosmq.client.messages import JmsMessage, Sendable, give_to_loop, message_of, take_headers
 from delosmq.client.one_caller import is_cancelled
 from delosmq.client.options.arguments import demand_function, demand_name, demand_timeout
 from delosmq.client.options.connect_options import ConnectOptions, plan_for
@@ -275,6 +275,7 @@ class AsyncConnection(AsyncCloseable):
         if request.reply_to is None:
             raise errors.no_reply_to(request.message_id)
         made = message_of(message)
+        take_headers(made)
         made.correlation_id = request.correlation_id or request.message_id
         return await self.send(request.reply_to, made, persistent=False)
 

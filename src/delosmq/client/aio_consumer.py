@@ -14,6 +14,7 @@ from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, received
 from delosmq.client.one_caller import OneCaller, is_cancelled
 from delosmq.client.options.arguments import demand_function, demand_timeout
+from delosmq.sessions.client_errors import IllegalStateError
 from delosmq.sessions.openwire.client import errors as machine_errors
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.sessions.openwire.client.consumer import NO_WAIT, OpenWireConsumer, check_listener
@@ -75,7 +76,8 @@ class ConsumerOwner(OneCaller, ABC):
 
 
 class AsyncConsumer(AsyncCloseable):
-    """Made by `AsyncSession.create_consumer`. ``async for`` gives messages for ever, until it is closed."""
+    """Made by `AsyncSession.create_consumer`. ``async for`` gives messages until it is closed, by whichever task:
+    then it ends."""
 
     def __init__(
         self, session: ConsumerOwner, link: Link, machine: OpenWireConsumer, destination: JmsDestination
@@ -93,7 +95,15 @@ class AsyncConsumer(AsyncCloseable):
         return self._iterate()
 
     async def _iterate(self) -> AsyncIterator[JmsMessage]:
-        while (message := await self.receive()) is not None:
+        while True:
+            try:
+                message = await self.receive()
+            except IllegalStateError as error:
+                if error.code == machine_errors.CLOSED and self.closed:
+                    return
+                raise
+            if message is None:
+                return
             yield message
 
     @property
@@ -108,6 +118,7 @@ class AsyncConsumer(AsyncCloseable):
 
         Raises:
             IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener; DMQ9017, it has no branch.
+            ClientError: after a failover the next broker did not take the consumer; why.
         """
         delivery = await self.reserve(timeout_s)
         return None if delivery is None else self.hand_out(delivery)
@@ -134,8 +145,8 @@ class AsyncConsumer(AsyncCloseable):
             if delivery is not None:
                 return delivery
             if self.closed:
-                if self._link.error is not None:
-                    raise self._link.error
+                if (error := self._link.error or self._machine.refusal) is not None:
+                    raise error
                 return None
             late = deadline is not None and loop.time() >= deadline
             keeps_time = not self._machine.pulls or not self._link.machine.ready  # else the broker does
@@ -323,7 +334,7 @@ class AsyncConsumer(AsyncCloseable):
     def _check(self) -> None:
         self._session.check()
         if self.closed:
-            raise machine_errors.closed("consumer")
+            raise self._machine.refusal or machine_errors.closed("consumer")
 
     def _check_open(self) -> None:
         self._session.check_open()

@@ -19,6 +19,13 @@ def wrong_option_value(where: str, name: str, value: str, wanted: str) -> Client
     return ClientOptionError("DMQ9051", f"{where}: '{name}' is '{value}', but must be {wanted}.")
 
 
+def no_tls(where: str, name: str) -> ClientOptionError:
+    return ClientOptionError(
+        "DMQ9085",
+        f"{where}: '{name}' is about TLS, and there is none: write ssl:// for a port with TLS, or leave it out.",
+    )
+
+
 def wrong_url(url: str, remedy: str) -> ClientOptionError:
     return ClientOptionError("DMQ9052", f"'{url}' is no URL of a broker: {remedy}")
 

@@ -1,5 +1,6 @@
 """Messages: text, bytes, maps, streams and those without a body, with the headers of JMS and typed properties."""
 
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 from delosmq.client.destinations import JmsDestination, Named, named, of_wire
 from delosmq.client.errors import loop_over, unreadable, wrong_argument, wrong_kind, wrong_value
-from delosmq.client.options.arguments import MOST_INT, demand_entries, demand_number, demand_text
+from delosmq.client.options.arguments import MOST_INT, MOST_MS, demand_entries, demand_number, demand_text
 from delosmq.client.values import Content, Int, Long, PropertyContent, typed, untyped
 from delosmq.model.errors import PeerError
 from delosmq.sessions.client_errors import IllegalStateError
@@ -33,7 +34,12 @@ DEFAULT_PRIORITY: Final = 4
 
 _GROUP: Final = "JMSXGroupID"
 _GROUP_SEQUENCE: Final = "JMSXGroupSeq"
+_CORRELATION_ID: Final = "JMSCorrelationID"
+_TYPE: Final = "JMSType"
+_REPLY_TO: Final = "JMSReplyTo"
+_HEADERS: Final = (_CORRELATION_ID, _TYPE, _REPLY_TO)
 _I32: Final = Struct(">i")
+_WHOLE_NUMBER: Final = re.compile("-?[0-9]{1,18}")
 _MOST_INFLATED_BYTES: Final = 1 << 30
 _NOT_SET: Final = "say it when the message is made"
 
@@ -290,6 +296,24 @@ def message_of(body: Sendable, properties: Mapping[str, PropertyContent] | None 
     raise wrong_value("body", f"JMS has no message for a {type(body).__name__}")
 
 
+def take_headers(message: JmsMessage) -> None:
+    """Makes headers of the properties that bear their names, as the Java client does.
+
+    Raises:
+        ClientOptionError: DMQ9055, DMQ9056, it is no such header.
+    """
+    demand_entries("properties", message.properties)
+    given = {name: message.properties[name] for name in _HEADERS if message.properties.get(name) is not None}
+    if _CORRELATION_ID in given:
+        message.correlation_id = _fitting(_CORRELATION_ID, given[_CORRELATION_ID])
+    if _TYPE in given:
+        message.type = _fitting(_TYPE, given[_TYPE])
+    if _REPLY_TO in given:
+        message.reply_to = named(given[_REPLY_TO])
+    if not message.properties.keys().isdisjoint(_HEADERS):
+        message.properties = {name: value for name, value in message.properties.items() if name not in _HEADERS}
+
+
 def command_of(message: JmsMessage, *, compresses: bool) -> MessageCommand:
     """What travels, without what the producer sets.
 
@@ -297,8 +321,10 @@ def command_of(message: JmsMessage, *, compresses: bool) -> MessageCommand:
         MessageFormatError: DMQ9060, a property or a part of the body has no type in JMS.
     """
     command = MessageCommand(message.CODE)
+    take_headers(message)
     properties = _entries("properties", message.properties)
     group_id, sequence = properties.pop(_GROUP, None), properties.pop(_GROUP_SEQUENCE, None)  # headers of OpenWire
+    _check_schedule(properties)
     content = message._content()
     if content is not None and compresses:
         length = _I32.pack(len(content)) if message.CODE == BYTES_MESSAGE else b""
@@ -389,6 +415,20 @@ def _fitting(name: str, text: str | None) -> str | None:
     if len(text) > LONGEST_BYTES // 3 and len(encode_text(text)) > LONGEST_BYTES:
         raise wrong_value(name, f"it has more than {LONGEST_BYTES} bytes")
     return text
+
+
+def _check_schedule(properties: dict[str, Any]) -> None:
+    """Refuses what the broker would not obey, and say nothing of; a number that came as text is one.
+
+    Source: ActiveMQMessage.checkValidScheduled of the Java client; SchedulerBroker of ActiveMQ Classic reads texts."""
+    for name, kind, most in ((DELAY, Long, MOST_MS), (PERIOD, Long, MOST_MS), (REPEAT, Int, MOST_INT)):
+        value = properties.get(name)
+        if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value):
+            value = properties[name] = kind(value)
+        if value is not None:
+            demand_number(name, value, most, -1)
+    if properties.get(CRON) is not None:
+        demand_text(CRON, properties[CRON])
 
 
 def set_schedule(message: JmsMessage, *, delay_ms: int, period_ms: int, repeat: int, cron: str) -> None:

@@ -9,7 +9,7 @@ from delosmq.client.aio_session import AsyncSession
 from delosmq.client.destinations import JmsDestination
 from delosmq.client.errors import wrong_argument
 from delosmq.client.link import Link
-from delosmq.client.messages import JmsMessage
+from delosmq.client.messages import JmsMessage, take_headers
 
 
 class ReplyQueue:
@@ -48,9 +48,10 @@ class ReplyQueue:
         """The reply to a request, which expires with the timeout; what comes after this was cancelled is dropped.
 
         Raises:
-            ClientOptionError: DMQ9056, another request waits under the same correlation id.
+            ClientOptionError: DMQ9056, another request waits under the same correlation id; as `take_headers`.
             ConnectionLostError, IllegalStateError: the connection is lost, or closed.
         """
+        take_headers(request)
         if request.correlation_id is None:
             request.correlation_id = f"{self._queue.name}:{next(self._numbers)}"
         if request.correlation_id in self._waiting:

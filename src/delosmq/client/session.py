@@ -15,7 +15,8 @@ from delosmq.client.options.arguments import demand_plain_function
 from delosmq.client.threads.hand_over import HandOver
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.session_calls import LISTENER, SessionCalls, in_listener
-from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.client_errors import ClientError, IllegalStateError
+from delosmq.sessions.openwire.client.errors import CLOSED
 from delosmq.sessions.openwire.client.options import AckMode
 
 _MOST_POSTED: Final = 256
@@ -287,7 +288,8 @@ class MessageProducer(Closeable):
 
 
 class MessageConsumer(Closeable):
-    """Made by `ClientSession.create_consumer`. ``for`` gives messages for ever, until it is closed."""
+    """Made by `ClientSession.create_consumer`. ``for`` gives messages until it is closed, by whichever thread: then
+    it ends."""
 
     def __init__(self, thread: LoopThread, inner: AsyncConsumer, session: ClientSession) -> None:
         self._thread = thread
@@ -296,7 +298,15 @@ class MessageConsumer(Closeable):
         self._hand_over = HandOver(inner, session.calls)
 
     def __iter__(self) -> Iterator[JmsMessage]:
-        while (message := self.receive()) is not None:
+        while True:
+            try:
+                message = self.receive()
+            except IllegalStateError as error:
+                if error.code == CLOSED and self.closed:
+                    return
+                raise
+            if message is None:
+                return
             yield message
 
     @property
@@ -319,6 +329,7 @@ class MessageConsumer(Closeable):
         Raises:
             IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener; DMQ9083, this is a signal
                 handler amid a `receive` of this consumer.
+            ClientError: after a failover the next broker did not take the consumer; why.
         """
         calls = self._session.calls
         before = calls.enter()

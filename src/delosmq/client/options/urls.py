@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from delosmq.client.errors import wrong_option, wrong_url
+from delosmq.client.errors import no_tls, wrong_option, wrong_url
 from delosmq.client.options.arguments import demand_text
 from delosmq.client.options.option_texts import filled, names, nearest, parameters, parsed
 from delosmq.client.options.redelivery_policies import RedeliveryPolicies
@@ -20,7 +20,8 @@ from delosmq.sessions.openwire.client.options import (
     WireFormatOptions,
 )
 
-DEFAULT_PORTS: Final = {"tcp": 61616, "ssl": 61617}
+_TLS: Final = "ssl"
+DEFAULT_PORTS: Final = {"tcp": 61616, _TLS: 61617}
 LOCAL: Final = "vm"
 """The scheme of brokers in this process."""
 
@@ -31,6 +32,7 @@ _REDELIVERY: Final = "jms.redeliveryPolicy."
 _WIRE_FORMAT: Final = "wireFormat."
 _TRANSPORT: Final = "transport."
 _FAILOVER: Final = "failover:"
+_OF_TLS: Final = ("trustStore", "keyStore", "keyStorePassword", "verifyHostName")
 _ALL: Final = "jms.prefetchPolicy.all"
 _USER: Final = "jms.userName"
 _PASSWORD: Final = "jms.password"
@@ -227,6 +229,8 @@ def _plan(
     user, password = texts.pop(_USER, ""), texts.pop(_PASSWORD, "")
     _refuse_unknown(shown, texts, () if failover is None else names(failover, ""))
     transport = {name: text for name, text in texts.items() if _is_transport(name)}
+    if not any(address.scheme == _TLS for address in addresses):
+        _refuse_tls(shown, transport)
     others = {name: text for name, text in texts.items() if not _is_transport(name)}
     placed = {one: replace(one, transport=_transport(shown, one.transport, transport)) for one in addresses}
     if failover is not None:
@@ -269,6 +273,8 @@ def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
     texts = parameters(shown, split.query)
     _refuse_unknown(shown, texts, ())
     transport = {name: text for name, text in texts.items() if _is_transport(name)}
+    if split.scheme != _TLS:
+        _refuse_tls(shown, transport)
     if split.scheme == LOCAL:
         address = BrokerAddress(LOCAL, split.netloc, 0)
     else:
@@ -309,6 +315,13 @@ def _refuse_unknown(shown: str, texts: dict[str, str], more: Iterable[str]) -> N
     for name in texts:
         if name not in known and _TRANSPORT + name not in known:
             raise wrong_option(shown, name, nearest(name, known))
+
+
+def _refuse_tls(shown: str, texts: Iterable[str]) -> None:
+    """A program that names a certificate believes that there is TLS."""
+    for name in texts:
+        if name.removeprefix(_TRANSPORT) in _OF_TLS:
+            raise no_tls(shown, name)
 
 
 def _is_transport(name: str) -> bool:

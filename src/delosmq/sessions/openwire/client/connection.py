@@ -23,7 +23,13 @@ from delosmq.sessions.openwire.client.encoder import CommandEncoder
 from delosmq.sessions.openwire.client.handshake import ClientIdentity, login, offer
 from delosmq.sessions.openwire.client.inactivity import ClientInactivity
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
-from delosmq.sessions.openwire.client.ports import ClientEvents, CommandSender, PendingRequest, PendingRequests, finished
+from delosmq.sessions.openwire.client.ports import (
+    ClientEvents,
+    CommandSender,
+    PendingRequest,
+    PendingRequests,
+    finished,
+)
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.spare import OpenWireSpare
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
@@ -91,7 +97,6 @@ class OpenWireClient(CommandSender):
         self._output: list[bytes] = []
         self._command_id: int = 0
         self._pending: PendingRequests = PendingRequests(events)
-        self._repeated: set[int] = set()
         self._sessions_made: int = 0
         self._ours: WireFormatInfo = offer(options.wire_format, identity.host)
         self._lives: bool = False
@@ -218,7 +223,7 @@ class OpenWireClient(CommandSender):
             if request.command is not None and command_id not in told:
                 repeated += (*request.before, request.command)
         repeated += self._deferred
-        self._repeated = {command.command_id for command in repeated if command.response_required}
+        self._pending.note_repeated(repeated)
         for command in repeated:
             if command.command_id:
                 self._write(command)
@@ -258,8 +263,7 @@ class OpenWireClient(CommandSender):
         self._write(command)
         self._pending.add(command_id, request)
         if timeout_ms > 0:
-            error = errors.unanswered(what, timeout_ms)
-            self.after_ms(timeout_ms, lambda: self._pending.give_up(command_id, error))
+            self.after_ms(timeout_ms, lambda: self._pending.give_up(command_id, errors.unanswered(what, timeout_ms)))
         return request
 
     def _write(self, command: Command) -> None:
@@ -313,15 +317,19 @@ class OpenWireClient(CommandSender):
         if consumer is not None:
             consumer.handle(dispatch)
 
-    def _consumer(self, consumer_id: ConsumerId) -> OpenWireConsumer | None:
-        session = self.sessions.get(consumer_id.session_id)
-        return None if session is None else session.consumers.get(consumer_id.value)
+    def _consumer(self, consumer_id: ConsumerId | None) -> OpenWireConsumer | None:
+        session = None if consumer_id is None else self.sessions.get(consumer_id.session_id)
+        return None if session is None or consumer_id is None else session.consumers.get(consumer_id.value)
 
     def _answer(self, response: Response) -> None:
         request = self._pending.take(response.correlation_id)
         if request is None:
-            if isinstance(response, ExceptionResponse) and response.correlation_id in self._repeated:
-                self.events.troubled(errors.refused("what was open when the connection broke", response.exception))
+            if isinstance(response, ExceptionResponse) and self._pending.is_repeated(response.correlation_id):
+                refusal = errors.refused("what was open when the connection broke", response.exception)
+                consumer = self._consumer(self._pending.repeated_consumer(response.correlation_id))
+                if consumer is not None:
+                    consumer.end_refused(refusal)
+                self.events.troubled(refusal)
             return
         error = errors.refused(request.what, response.exception) if isinstance(response, ExceptionResponse) else None
         self._pending.finish(request, response, error)
@@ -419,8 +427,8 @@ class OpenWireClient(CommandSender):
     def close_session(self, session: OpenWireClientSession) -> PendingRequest:
         self.sessions.pop(session.session_id.value, None)
         if self._pending.has_messages:
-            error = errors.closed_unanswered("session")
-            self.after_ms(_BLOCKED_MS, lambda: self._pending.give_up_messages(error, session.session_id))
+            why = errors.closed_unanswered("session")
+            self.after_ms(_BLOCKED_MS, lambda: self._pending.give_up_messages(why, session.session_id))
         return session.close()
 
     def unsubscribe(self, name: str) -> PendingRequest:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from delosmq.model.errors import PeerError
+from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.acknowledgement import ConsumerAcks, Delivery
 from delosmq.sessions.openwire.client.options import AckMode, RedeliveryPolicy
@@ -32,6 +33,7 @@ class OpenWireConsumer(ConsumerAcks):
         closing: nothing is delivered any more, and the consumer ends with the transaction, or when its listener is
             through with the message that it has.
         handed_over: what is reserved for another thread, oldest first, until it or this one removes it.
+        refusal: why the next broker did not take it after the connection broke; None otherwise.
         count_received: calls `consumed` for what the other thread has received and the machine has not heard of.
     """
 
@@ -48,6 +50,7 @@ class OpenWireConsumer(ConsumerAcks):
         self.listens: bool = False
         self.ends: int = 0
         self.closing: bool = False
+        self.refusal: ClientError | None = None
         self.handed_over: dict[Delivery, bool] = {}
         self.count_received: Callable[[], None] = no_other_thread
         self._waiting: deque[Delivery] = deque()
@@ -337,6 +340,11 @@ class OpenWireConsumer(ConsumerAcks):
         self._waiting.clear()
         self.delivered.clear()
         self.sender.events.changed(self.waiter)
+
+    def end_refused(self, error: ClientError) -> None:
+        """The next broker did not take it: nothing comes any more, and who receives hears why."""
+        self.refusal = error
+        self.lose()
 
     def _flush_again(self) -> None:
         if not self.closed and self._optimized:

@@ -1,7 +1,7 @@
 """What the parts of a client's machine need of each other, and what the machine tells its owner."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Final
 
@@ -13,8 +13,8 @@ from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import ClientOptions
 from delosmq.sessions.openwire.client.participants import EndedBranches
-from delosmq.wire.openwire.commands import ConnectionControl, MessageCommand, Response
-from delosmq.wire.openwire.structures import Command, ConnectionId, SessionId
+from delosmq.wire.openwire.commands import ConnectionControl, ConsumerInfo, MessageCommand, Response
+from delosmq.wire.openwire.structures import Command, ConnectionId, ConsumerId, SessionId
 
 NS_PER_MS: Final = 1_000_000
 
@@ -52,6 +52,7 @@ class PendingRequests:
         self._events = events
         self._requests: dict[int, PendingRequest] = {}
         self._late_messages: set[int] = set()
+        self._repeated: dict[int, ConsumerId | None] = {}
 
     def add(self, command_id: int, request: PendingRequest) -> None:
         self._requests[command_id] = request
@@ -86,6 +87,21 @@ class PendingRequests:
             producer_id = command.producer_id if isinstance(command, MessageCommand) else None
             if producer_id is not None and (session_id is None or session_id.value == producer_id.session_id):
                 self.give_up(command_id, error)
+
+    def note_repeated(self, commands: Iterable[Command]) -> None:
+        """What the next broker is asked by itself, so that no caller waits for its answer."""
+        self._repeated = {
+            command.command_id: command.consumer_id if isinstance(command, ConsumerInfo) else None
+            for command in commands
+            if command.response_required
+        }
+
+    def is_repeated(self, command_id: int) -> bool:
+        return command_id in self._repeated
+
+    def repeated_consumer(self, command_id: int) -> ConsumerId | None:
+        """The one that was asked for; None when it was something else."""
+        return self._repeated.get(command_id)
 
     def forget_late(self) -> None:
         """The connection is broken: what comes by the next one is asked again."""
