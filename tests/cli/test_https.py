@@ -9,8 +9,9 @@ import pytest
 
 import delosmq
 from delosmq.cli.app import run_app
+from delosmq.config.instance import load_instance
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import AddressDefinition, BrokerSettings, QueueSettings, TlsSettings
+from delosmq.model.settings import AddressDefinition, BrokerSettings, QueueSettings, TlsSettings, WebBind
 from tests.certificates import Stores, make_stores
 
 Call = Callable[..., str]
@@ -52,6 +53,40 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         return said.out + said.err
 
     return called
+
+
+def test_an_instance_is_made_whose_http_interface_speaks_tls(
+    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stores.server.parent)
+    words = ["--http-host", "0.0.0.0", "--ssl-key", stores.server.name, "--ssl-trust", stores.authority.name]
+    monkeypatch.setattr("sys.argv", ["delosmq", "create", str(tmp_path / "made"), *words, "--use-client-auth"])
+    run_app()
+    assert "https://0.0.0.0:8161" in capsys.readouterr().out
+    made = load_instance(tmp_path / "made")
+    expected = TlsSettings(str(stores.server), trust_store_path=str(stores.authority), need_client_auth=True)
+    assert made.web == WebBind("0.0.0.0", 8161, expected)
+    assert [notice for notice in made.notices if "HTTP" in notice] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--ssl-trust", "x.pem"], "add --ssl-key"),
+        (["--use-client-auth"], "add --ssl-key"),
+        (["--ssl-key", "x.pem", "--use-client-auth"], "give both"),
+        (["--ssl-key", "x.pem", "--ssl-trust", "x.pem"], "give both"),
+        (["--ssl-key", "none.pem"], "none.pem is missing"),
+    ],
+)
+def test_what_no_instance_can_be_made_of_is_said_and_leaves_nothing(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["delosmq", "create", "made", *words])
+    run_app()
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_authority_is_an_option_or_a_variable(

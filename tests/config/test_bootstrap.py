@@ -32,10 +32,19 @@ def test_the_bind_is_read(tmp_path: Path, inside: str, web: WebBind | None) -> N
 
 
 def test_what_is_ignored_is_listed_once(tmp_path: Path) -> None:
-    inside = '<web path="w"><binding name="b" uri="http://h:1"><app url="c"/><app url="d"/></binding></web>'
+    inside = '<web path="w"><binding name="b" uri="http://localhost:1"><app url="c"/><app url="d"/></binding></web>'
     (notice,) = load(tmp_path, inside).notices
     assert notice.startswith("DMQ4101")
     assert notice.endswith("ignored: path, app")
+
+
+@pytest.mark.parametrize(
+    ("host", "warns"), [("0.0.0.0", True), ("broker.example", True), ("127.0.0.2", False), ("[::1]", False)]
+)
+def test_an_interface_without_tls_that_others_reach_is_told_of(tmp_path: Path, host: str, warns: bool) -> None:
+    notices = load(tmp_path, f'<web><binding uri="http://{host}:8161"/></web>').notices
+    assert [notice[:7] for notice in notices] == ["DMQ4107"] * warns
+    assert not warns or "write https:// in its URL" in notices[0]
 
 
 @pytest.mark.parametrize(
@@ -171,8 +180,8 @@ def test_a_mistake_in_tls_stops_the_start(
 
 
 def test_stores_without_https_are_of_no_use(tmp_path: Path) -> None:
-    loaded = load(tmp_path, '<web><binding uri="http://h:1" keyStorePath="x.pem" clientAuth="false"/></web>')
-    assert loaded.web == WebBind("h", 1)
+    loaded = load(tmp_path, '<web><binding uri="http://localhost:1" keyStorePath="x.pem" clientAuth="false"/></web>')
+    assert loaded.web == WebBind("localhost", 1)
     (notice,) = loaded.notices
     assert notice.startswith("DMQ6100")
     assert "write https://" in notice

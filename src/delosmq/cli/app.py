@@ -59,10 +59,21 @@ def create(
     host: Annotated[str, typer.Option(help="Address the acceptors listen on.")] = "127.0.0.1",
     stomp_port: Annotated[int, typer.Option(help="Port of the STOMP acceptor.")] = 61613,
     openwire_port: Annotated[int, typer.Option(help="Port of the OpenWire acceptor.")] = 61616,
+    http_host: Annotated[str, typer.Option(help="Address the HTTP interface listens on.")] = "127.0.0.1",
     http_port: Annotated[int, typer.Option(help="Port of the HTTP interface.")] = 8161,
+    ssl_key: Annotated[
+        Path | None, typer.Option(help="PEM file with certificate, chain and key: the HTTP interface speaks TLS.")
+    ] = None,
+    ssl_trust: Annotated[
+        Path | None, typer.Option(help="PEM file with the certificates that clients are checked against.")
+    ] = None,
+    use_client_auth: Annotated[
+        bool,
+        typer.Option("--use-client-auth", help="HTTP clients must have a certificate that --ssl-trust vouches for."),
+    ] = False,
 ) -> None:
     """Make an instance directory with one administrator; a random password is shown once."""
-    from delosmq.cli.create import create_command
+    from delosmq.cli.create import create_command, web_bind
 
     password = sys.stdin.readline().rstrip("\n") if password_stdin else None
     create_command(
@@ -72,7 +83,7 @@ def create(
         host=host,
         stomp_port=stomp_port,
         openwire_port=openwire_port,
-        http_port=http_port,
+        web=web_bind(http_host, http_port, ssl_key, ssl_trust, use_client_auth=use_client_auth),
     )
 
 

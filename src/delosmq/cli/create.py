@@ -13,7 +13,7 @@ from delosmq.cli.output import plain_console
 from delosmq.config.findings import WRONG_INSTANCE_VALUE
 from delosmq.config.instance import CreatedInstance, create_instance
 from delosmq.model.errors import ConfigurationError
-from delosmq.model.settings import WebBind
+from delosmq.model.settings import TlsSettings, WebBind
 from delosmq.security.passwords import SALT_BYTES, hash_password
 
 NAME_WAIT_S: Final = 3.0
@@ -28,7 +28,7 @@ def create_command(
     host: str = "127.0.0.1",
     stomp_port: int = 61613,
     openwire_port: int = 61616,
-    http_port: int = 8161,
+    web: WebBind | None = None,
     file: IO[str] | None = None,
 ) -> None:
     """Makes an instance directory and says what was made, the password of its administrator once, and what to do next.
@@ -36,12 +36,12 @@ def create_command(
     Args:
         password: as read from standard input; None makes a random one. Never take it from the command line, where
             all users of the machine can read it.
+        web: by default 127.0.0.1:8161.
 
     Raises:
         ConfigurationError: the directory can't be used or a value makes no sense; nothing is left behind.
     """
     out = plain_console(file=file)
-    web = WebBind(port=http_port)
     created = create_instance(
         directory,
         user=user,
@@ -58,6 +58,33 @@ def create_command(
     tell_of_instance(out, f"Created {created.paths.root}", created, servers=servers)
     out.print(f"\nNext: delosmq run {directory}")
     _warn_of_unknown_host(host, created.paths.broker_xml)
+
+
+def web_bind(host: str, port: int, ssl_key: Path | None, ssl_trust: Path | None, *, use_client_auth: bool) -> WebBind:
+    """Where the HTTP interface of a new instance is to listen; with a key it speaks TLS.
+
+    Raises:
+        ConfigurationError: the options contradict each other.
+    """
+    if ssl_key is None:
+        if ssl_trust is not None or use_client_auth:
+            raise ConfigurationError(
+                WRONG_INSTANCE_VALUE,
+                "--ssl-trust and --use-client-auth are about TLS: add --ssl-key, a PEM file with certificate and key",
+            )
+        return WebBind(host, port)
+    if use_client_auth != (ssl_trust is not None):
+        raise ConfigurationError(
+            WRONG_INSTANCE_VALUE,
+            "--ssl-trust names the certificates that --use-client-auth checks those of clients against: give both, or"
+            " neither",
+        )
+    trust = "" if ssl_trust is None else str(ssl_trust.absolute())
+    return WebBind(
+        host,
+        port,
+        TlsSettings(key_store_path=str(ssl_key.absolute()), trust_store_path=trust, need_client_auth=use_client_auth),
+    )
 
 
 def tell_of_instance(

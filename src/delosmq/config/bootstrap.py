@@ -13,7 +13,15 @@ from delosmq.config.findings import (
     Findings,
     nearest,
 )
-from delosmq.config.tls import BROKEN_VERSIONS, HTTP_TLS, STORES_WITHOUT_TLS, VERSIONS, read_tls
+from delosmq.config.tls import (
+    BROKEN_VERSIONS,
+    HTTP_TLS,
+    IN_THE_CLEAR,
+    STORES_WITHOUT_TLS,
+    VERSIONS,
+    is_loopback,
+    read_tls,
+)
 from delosmq.config.xml_document import XmlElement, read_xml
 from delosmq.model.declared.acceptor import TLS_SETTINGS
 from delosmq.model.settings import TlsSettings, WebBind
@@ -194,6 +202,7 @@ class _BootstrapReader:
             if parts.scheme in ("http", "https") and parts.hostname and port is not None and not parts.query:
                 if parts.scheme == "http":
                     self._check_plain(bind.element)
+                    self._check_reach(bind.line, parts.hostname)
                     return WebBind(parts.hostname, port)
                 tls = self._read_tls(bind.element)
                 return None if tls is None else WebBind(parts.hostname, port, tls)
@@ -215,6 +224,14 @@ class _BootstrapReader:
             sentence = f"{HTTP_TLS.owner} speaks no TLS, whatever its attribute {name!r}: write https:// in its URL"
             self._findings.notice(STORES_WITHOUT_TLS, element.line, sentence)
             return
+
+    def _check_reach(self, line: int, host: str) -> None:
+        if not is_loopback(host):
+            sentence = (
+                f"{HTTP_TLS.owner} listens on {host}, reachable from other machines without TLS: passwords and "
+                "messages travel in the clear; write https:// in its URL, or use 127.0.0.1 or a network you trust"
+            )
+            self._findings.notice(IN_THE_CLEAR, line, sentence)
 
     def _read_tls(self, element: XmlElement) -> TlsSettings | None:
         fields: dict[str, Any] = {}

@@ -89,7 +89,7 @@ _BOOTSTRAP_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 <broker xmlns="{namespace}">
    <!-- Health, metrics and the management API. -->
    <web>
-      <binding name="http" uri={uri}/>
+      <binding name="http" {attributes}/>
    </web>
 </broker>
 """
@@ -112,4 +112,9 @@ def broker_xml(name: str, role: str, host: str, stomp_port: int, *, openwire_por
 
 def bootstrap_xml(web: WebBind) -> str:
     """etc/bootstrap.xml of a new instance."""
-    return _BOOTSTRAP_XML.format(namespace=BOOTSTRAP_NAMESPACE, uri=quoteattr(web.url))
+    written = {"uri": web.url}
+    if web.tls is not None:
+        written |= {"keyStorePath": web.tls.key_store_path, "trustStorePath": web.tls.trust_store_path}
+        written |= {"clientAuth": "true" if web.tls.need_client_auth else ""}
+    attributes = " ".join(f"{name}={quoteattr(text)}" for name, text in written.items() if text)
+    return _BOOTSTRAP_XML.format(namespace=BOOTSTRAP_NAMESPACE, attributes=attributes)

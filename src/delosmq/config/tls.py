@@ -7,6 +7,7 @@ import re
 import ssl
 import time
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from delosmq.config.findings import MISSING, Findings, nearest
 from delosmq.model.settings import TlsSettings
 
 STORES_WITHOUT_TLS: Final = "DMQ6100"
+IN_THE_CLEAR: Final = "DMQ4107"
 KEY_STORE_TYPES: Final = ("PEM", "PEMCFG")
 TRUST_STORE_TYPES: Final = ("PEM", "PEMCA")
 
@@ -71,6 +73,14 @@ class CheckedTls:
     def __init__(self, context: ssl.SSLContext, not_after: str) -> None:
         self.context = context
         self.not_after = not_after
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nothing but this machine reaches a port there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def read_tls(

@@ -1,7 +1,6 @@
 """``<acceptors>``: where to listen, for which protocols, with which options."""
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -14,7 +13,7 @@ from delosmq.config.broker_xml.catalog.acceptors import (
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import TWICE, UNKNOWN_NAME, WRONG_VALUE, nearest
-from delosmq.config.tls import STORES_WITHOUT_TLS, TlsNames, read_tls
+from delosmq.config.tls import IN_THE_CLEAR, STORES_WITHOUT_TLS, TlsNames, is_loopback, read_tls
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
 from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS, TLS_SETTINGS
@@ -121,12 +120,12 @@ def _read_acceptor(
     elif tls_fields:
         sentence = f"acceptor {name!r} speaks no TLS, whatever its stores: add sslEnabled=true to its URL"
         reader.findings.notice(STORES_WITHOUT_TLS, line, sentence)
-    if not _is_loopback(url.host) and fields.get("tls") is None:
+    if not is_loopback(url.host) and fields.get("tls") is None:
         sentence = (
             f"acceptor {name!r} listens on {url.host}, reachable from other machines without TLS: passwords and "
             f"messages travel in the clear; use 127.0.0.1 or a network you trust"
         )
-        reader.findings.notice("DMQ4107", line, sentence)
+        reader.findings.notice(IN_THE_CLEAR, line, sentence)
     return AcceptorSettings(name=name, host=url.host, port=url.port, protocols=protocols, options=options, **fields)
 
 
@@ -183,10 +182,3 @@ def _split_url(text: str) -> _AcceptorUrl:
         elif pair.strip():
             raise ValueError(f"a URL with a value for each option; {_FORM}")
     return _AcceptorUrl("tcp", parts.hostname, port, options)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
