@@ -259,3 +259,37 @@ def test_a_password_that_others_can_read_is_warned_of(load: Load, mode: int, pas
     told = [one for one in notices if one.startswith("DMQ4164")]
     assert len(told) == warned
     assert "secret" not in "".join(told)
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("sslEnbled", "sslEnabled"),
+        ("SSLEnabled", "sslEnabled"),
+        ("trustStorPath", "trustStorePath"),
+        ("verifyHosts", "verifyHost"),
+    ],
+)
+def test_a_misspelt_option_of_a_connector_is_refused_with_the_nearest(load: Load, option: str, meant: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"DMQ4004.*unknown option '{option}' of connector 'c'; did you mean '{meant}'"
+    ):
+        load(f'<connectors><connector name="c">tcp://10.0.0.2:61617?{option}=true</connector></connectors>')
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "trustStorePassword",
+        "trustStoreType",
+        "keyStorePath",
+        "proxyHost",
+        "tcpNoDelay",
+        "trustAll",
+        "ha",
+        "sslProvider",
+    ],
+)
+def test_an_option_that_artemis_has_for_a_connector_is_ignored(load: Load, option: str) -> None:
+    loaded = load(f'<connectors><connector name="c">tcp://10.0.0.2:61617?{option}=true</connector></connectors>')
+    assert any(option in notice for notice in loaded.notices)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
 from delosmq.config.broker_xml.catalog.routers import (
     CONNECTION_ROUTER,
     CONNECTION_ROUTERS,
@@ -23,7 +24,7 @@ from delosmq.config.broker_xml.catalog.routers import (
     STATIC_CONNECTORS,
 )
 from delosmq.config.broker_xml.reader import Reader
-from delosmq.config.findings import CONTRADICTION, MISSING, WRONG_VALUE, nearest
+from delosmq.config.findings import CONTRADICTION, MISSING, UNKNOWN_NAME, WRONG_VALUE, nearest
 from delosmq.config.xml_document import XmlElement
 from delosmq.model.declared.java_regex import JavaRegex
 from delosmq.model.declared.router import (
@@ -46,6 +47,8 @@ _POLICY_TWICE: Final = "DMQ4160"
 _POLICY_ALONE: Final = "DMQ4161"
 _QUORUM: Final = "DMQ4162"
 _NO_TARGET: Final = "DMQ4163"
+_MISSPELT: Final = 0.8
+"""How much alike an option must be to one of a connector's; what Artemis has besides is less so."""
 _KINDS: Final = ("static-connectors", "discovery-group-ref", "cluster-connection")
 """Of targets; the catalogue refuses the last."""
 
@@ -101,6 +104,9 @@ def _parse_connector(reader: Reader, element: XmlElement, name: str, directory: 
         key, _, text = pair.partition("=")
         if key.strip() in CONNECTOR_OPTIONS:
             options[key.strip()] = unquote(text.strip())
+        elif similar := _meant(key.strip()):
+            what = f"option {key.strip()!r} of connector {name!r}"
+            reader.findings.add(UNKNOWN_NAME, element.line, f"unknown {what}{similar}")
         elif key.strip():
             reader.findings.ignore(
                 key.strip(), element.line, f"option {key.strip()!r} of connector {name!r} is ignored"
@@ -114,6 +120,11 @@ def _parse_connector(reader: Reader, element: XmlElement, name: str, directory: 
         trust_store_path=str((directory / trusted).absolute()) if trusted else "",
         verify_host=parse_boolean(options.get("verifyHost", "true")),
     )
+
+
+def _meant(option: str) -> str:
+    """What a misspelt option means, as the connection without it may have no TLS; "" for one that Artemis has, too."""
+    return "" if option in ACCEPTOR_OPTIONS else nearest(option, list(CONNECTOR_OPTIONS), likeness=_MISSPELT)
 
 
 def read_routers(reader: Reader, element: XmlElement, sources: TargetSources) -> list[ConnectionRouterSettings]:

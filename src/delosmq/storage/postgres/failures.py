@@ -8,6 +8,7 @@ from delosmq.storage.postgres.connection import DatabaseError
 
 DISK_FULL: Final = "53100"
 READ_ONLY: Final = "25006"
+NO_SCHEMA: Final = "3F000"
 LOST: Final = ""
 
 # Classes of SQLSTATE: lost connections, want of resources, read-only servers, conflicts, locks, shutdowns, IO.
@@ -43,6 +44,14 @@ def start_failure(error: DatabaseError, settings: DatabaseStoreSettings) -> Stor
     if passes(error):
         return StorageError(
             "DMQ3067", f"{place} can't be reached ({error.sentence}); see that it runs, then start the broker again"
+        )
+    if error.state == NO_SCHEMA:
+        named = dict(settings.options).get("options", "").partition("search_path=")[2]
+        schema = f"schema '{named}'" if named else "schema 'public'"
+        return StorageError(
+            "DMQ3069",
+            f"{place} has no {schema}, or none that '{settings.user}' may use; make it (CREATE SCHEMA name "
+            "AUTHORIZATION user), or correct currentSchema in jdbc-connection-url",
         )
     return StorageError(
         "DMQ3069",
