@@ -14,7 +14,7 @@ from delosmq.client.aio_session import AsyncSession
 from delosmq.embedded.arguments import default_settings
 from delosmq.model.settings import AddressMatch
 from delosmq.model.values import AddressFullPolicy
-from delosmq.testing import BrokerFixture
+from delosmq.testing import BrokerFixture, TcpProxy
 from tests.client.support import WAIT_S
 
 
@@ -154,3 +154,27 @@ def test_a_loop_does_not_end_quietly_when_the_connection_is_lost(full: BrokerFix
     with pytest.raises(ConnectionLostError):
         take()
     connection.close()
+
+
+@pytest.mark.parametrize("what", ["create_producer", "send"])
+@pytest.mark.parametrize("closes", ["session", "connection"])
+async def test_what_waits_for_a_broker_ends_with_its_session(
+    full: BrokerFixture, what: str, closes: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert full.openwire_port is not None
+    with TcpProxy(full.openwire_port) as proxy:
+        url = f"failover:(tcp://127.0.0.1:{proxy.port})?initialReconnectDelay=1"
+        connection = await connect_async(url, user=full.user, password=full.password)
+        session = await connection.create_session()
+        producer = await session.create_producer("roomy")
+        proxy.close()
+        while not any("DMQ9068" in record.message for record in caplog.records):  # noqa: ASYNC110 - seen from outside
+            await asyncio.sleep(0.01)
+        waiting = asyncio.ensure_future(
+            session.create_producer("x") if what == "create_producer" else producer.send("x")
+        )
+        await asyncio.wait((waiting,), timeout=0.2)
+        await asyncio.wait_for(session.close() if closes == "session" else connection.close(), WAIT_S)
+        with pytest.raises(IllegalStateError, match="DMQ9001"):
+            await asyncio.wait_for(waiting, WAIT_S)
+        await connection.close()

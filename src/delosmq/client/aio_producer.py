@@ -29,6 +29,7 @@ from delosmq.client.options.arguments import (
     demand_text,
 )
 from delosmq.client.options.option_texts import refuse_unknown
+from delosmq.client.transport.clocks import done_before
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client import errors as machine_errors
@@ -57,11 +58,22 @@ class ProducerOwner(OneCaller, ABC):
 
     Attributes:
         completions: of messages that were sent and not waited for, until their listeners have heard of them.
+        ended: it is closed.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.completions: set[asyncio.Future[None]] = set()
+        self.ended = asyncio.Event()
+
+    async def wait_for_room(self, link: Link) -> None:
+        """As the link does, but no longer than it is open.
+
+        Raises:
+            TimedOutError: DMQ9075.
+        """
+        if not link.room.is_set():
+            await done_before(link.wait_for_room(), self.ended)
 
     @abstractmethod
     def check(self) -> None:
@@ -274,7 +286,7 @@ class AsyncProducer(AsyncCloseable):
         session.begin_to_wait()
         try:
             await asyncio.sleep(0)
-            await self._link.wait_for_room()
+            await session.wait_for_room(self._link)
             self._check_open()
             while not self._machine.has_room():
                 self._room.clear()

@@ -335,7 +335,7 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         self.check()
         self.begin_to_wait()
         try:
-            await self._link.wait_for_room()
+            await self.wait_for_room(self._link)
         finally:
             self.end_to_wait()
         self.check_open()
@@ -369,10 +369,13 @@ class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
         except asyncio.CancelledError:  # it ends all the same: what it has goes back, and nothing is waited for
             if self._link.error is None:
                 self._link.machine.close_session(self._machine)
+                self.ended.set()
                 self._link.flush()
             raise
         if self._link.error is None:
-            await asyncio.shield(self._link.answer(self._link.machine.close_session(self._machine)))
+            request = self._link.machine.close_session(self._machine)
+            self.ended.set()
+            await asyncio.shield(self._link.answer(request))
 
 
 def _check_selector(selector: object) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import random
 import secrets
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
@@ -53,3 +55,16 @@ async def happens_within(event: asyncio.Event, within_s: float) -> bool:
     finally:
         timer.cancel()
         waiting.cancel()
+
+
+async def done_before(work: Coroutine[Any, Any, None], end: asyncio.Event) -> None:
+    """Waits for what is to be done, or until the end comes first."""
+    loop = asyncio.get_running_loop()
+    working, ending = loop.create_task(work), loop.create_task(end.wait())
+    try:
+        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        ending.cancel()
