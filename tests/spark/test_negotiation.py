@@ -160,8 +160,30 @@ def test_a_large_body_is_refused_or_comes_as_a_reference(fake: FakeBroker, sourc
         fake.release("g")
         with pytest.raises(LeaseLostError):
             bodies.fetch(rows[1]["body_reference"])
-    with pytest.raises(OptionError, match="DMQ8069"):
-        LargeBodies(login, broker=1)
+
+@pytest.fixture
+def other() -> Iterator[FakeBroker]:
+    broker = FakeBroker()
+    yield broker
+    broker.stop()
+
+
+def test_a_reference_is_fetched_from_the_broker_of_its_row(fake: FakeBroker, other: FakeBroker, sources: Any):
+    fake.publish("q", [b"body of the first broker"])
+    other.publish("q", [b"body of the second one"])
+    both = f"{fake.servers};{other.servers}"
+    reader = sources(servers=both, maxBodyBytes="10", largeBodies="reference")
+    start = reader.initialOffset()
+    references = [row["body_reference"] for row in rows_of(reader, reader.partitions(start, next_of(reader, start)))]
+    login = {"user": fake.user, "password": fake.password, "subscribe": "q"}
+    for servers in (both, f"{other.servers};http://other:1,{fake.servers}"):
+        with LargeBodies({**login, "servers": servers}) as bodies:
+            assert [*map(bodies.fetch, references)] == [b"body of the first broker", b"body of the second one"]
+    with LargeBodies({**login, "servers": fake.servers}) as bodies:
+        with pytest.raises(OptionError, match=rf"DMQ8069: .*{other.servers}/.*options of the query"):
+            bodies.fetch(references[1])
+        with pytest.raises(OptionError, match=r"DMQ8072: .*column body_reference"):
+            bodies.fetch("/api/v1/leases/g/1/rows/1/body")
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------

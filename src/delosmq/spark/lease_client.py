@@ -21,7 +21,7 @@ from delosmq.spark.lease_requests import (
     RowChoice,
 )
 from delosmq.spark.options import ConnectionOptions, SourceDestination
-from delosmq.spark.schema import HEADERS_COLUMN, REFERENCE_COLUMN, conform, with_references
+from delosmq.spark.schema import HEADERS_COLUMN, REFERENCE_COLUMN, conform, split_reference, with_references
 from delosmq.spark.transport import Transport, UnansweredError, segment
 
 if TYPE_CHECKING:
@@ -265,6 +265,7 @@ class LeaseClient:
             SchemaMismatchError: rows of another shape arrived.
         """
         rows_path = f"/api/v1/leases/{segment(group)}/{number}/rows"
+        rows_at = ",".join(str(server) for server in self.transport.options.servers) + rows_path
         fetched = names
         if REFERENCE_COLUMN in names:
             fetched = tuple(name for name in (*names, "sequence") if name != REFERENCE_COLUMN)
@@ -289,7 +290,7 @@ class LeaseClient:
                         )
                     retries.progress()
                     if fetched is not names:
-                        new = with_references(new, rows_path, wanted.max_body_bytes)
+                        new = with_references(new, rows_at, wanted.max_body_bytes)
                     yield conform(new, names)
                 complete = True
                 if counted and lo + came < hi:
@@ -299,15 +300,16 @@ class LeaseClient:
                 self.transport.retry(retries, failure)
 
     def body(self, reference: str) -> bytes:
-        """The body that a row of a lease refers to, however long.
+        """The body that a row of a lease of this broker refers to, however long.
 
         Raises:
             LeaseLostError: the lease is acknowledged, or gone.
         """
+        _, path = split_reference(reference)
         retries = self.transport.retries()
         while True:
             try:
-                with self.transport.open("GET", reference) as response:
+                with self.transport.open("GET", path) as response:
                     content = self.transport.reading(response.read)
                     if response.length:
                         raise UnansweredError(f"{response.length} bytes of the body are missing")

@@ -4,12 +4,13 @@ Text bodies are UTF-8; map and stream bodies are JSON text. ``body_kind`` is one
 empty. The names and types are final: archives and queries depend on them.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from delosmq.spark.errors import SchemaMismatchError
+from delosmq.spark.errors import OptionError, SchemaMismatchError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("body_kind", "string"),
 )
 REFERENCE_COLUMN = "body_reference"
-"""With largeBodies=reference, last: where a body that was left out is fetched; null where it is in the row."""
+"""With largeBodies=reference, last: where a body that was left out is fetched; null where it is in the row. The addresses
+of the broker, separated by commas, and the path there: each broker has a group of that name, with rows of its own."""
 BY_NAME = {column.name: column for column in COLUMNS}
 
 _OF_READS = {**BY_NAME, REFERENCE_COLUMN: Column(REFERENCE_COLUMN, "string", nullable=True)}
@@ -130,20 +132,33 @@ def conform(batch: "pa.RecordBatch", names: tuple[str, ...]) -> "pa.RecordBatch"
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def with_references(batch: "pa.RecordBatch", rows_path: str, max_body_bytes: int) -> "pa.RecordBatch":
-    """`batch` and the column of references: a path below `rows_path` for each row whose body is longer than that."""
+def with_references(batch: "pa.RecordBatch", rows_at: str, max_body_bytes: int) -> "pa.RecordBatch":
+    """`batch` and the column of references: one below `rows_at` for each row whose body is longer than that."""
     import pyarrow as pa
 
     lengths = batch.column(batch.schema.get_field_index(_LENGTHS)).to_pylist()
     sequences = batch.column(batch.schema.get_field_index("sequence")).to_pylist()
     references = [
-        f"{rows_path}/{sequence}/body" if length > max_body_bytes else None
+        f"{rows_at}/{sequence}/body" if length > max_body_bytes else None
         for sequence, length in zip(sequences, lengths, strict=True)
     ]
     schema = batch.schema.append(pa.field(REFERENCE_COLUMN, pa.string()))
     return pa.RecordBatch.from_arrays([*batch.columns, pa.array(references, pa.string())], schema=schema)
 
 
+def split_reference(reference: str) -> tuple[frozenset[str], str]:
+    """The addresses of its broker, and the path there.
+
+    Raises:
+        OptionError: it is none.
+    """
+    parts = _REFERENCE.fullmatch(reference)
+    if parts is None:
+        raise OptionError("DMQ8072", f"{reference!r} is no reference: pass values of the column {REFERENCE_COLUMN}")
+    return frozenset(parts[1].split(",")), parts[2]
+
+
+_REFERENCE = re.compile(r"(https?://[^/,]+(?:,https?://[^/,]+)*)(/api/v1/leases/.+)", re.DOTALL)
 _LENGTHS = "body_bytes"
 """The column in which the broker tells the lengths of bodies that may be references."""
 _UPGRADE = "run the same version of DelosMQ on the broker and on Spark"
