@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.staging import SCAN_PERIOD_MS
 from delosmq.engine.transactions.staging_errors import (
     NO_ROOM_NOW,
@@ -335,6 +335,24 @@ def test_a_row_with_a_known_duplicate_id_is_left_out() -> None:
     part = begin(bench, "b", batch=1)
     assert add(part, row(bench, "2", duplicate_id=b"x"), ANY_ROUTING) == DUPLICATE
     assert bench.pending("out") == "1"
+
+
+def test_what_was_left_out_of_a_part_is_known_after_a_restart_too() -> None:
+    dropping: dict[str, dict[str, object]] = {
+        "out": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.DROP}
+    }
+    store = RecordingStore()
+    bench = bench_of(store, dropping)
+    part = begin(bench, "a", "1")
+    add = bench.broker.staging.add
+    assert [add(part, row(bench, body), ANY_ROUTING) for body in "23"] == [DROPPED] * 2
+    assert add(part, row(bench, "4", "in", duplicate_id=b"x"), ANY_ROUTING) == ROUTED
+    assert add(part, row(bench, "5", "in", duplicate_id=b"x"), ANY_ROUTING) == DUPLICATE
+    assert bench.broker.staging.prepare(part, Told())
+    for one in (bench, bench_of(StateStore(bench), dropping), restarted(bench)):
+        staged = one.broker.staging.staged(APP, 0, "a", USER)
+        assert staged is not None
+        assert (staged.rows, staged.duplicates, staged.dropped) == (2, 1, 2)
 
 
 def test_a_full_address_lets_a_part_wait_and_a_batch_that_fills_it_alone_is_refused() -> None:

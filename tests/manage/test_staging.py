@@ -243,6 +243,13 @@ async def test_another_user_can_neither_publish_nor_discard_nor_see(api: Api):
     assert problem(await publish(api, batch=1, user="reader")) == (403, "DMQ2698", "NOT_YOURS")
 
 
+async def test_what_was_left_out_is_told_again_when_the_call_is_repeated(api: Api):
+    table = pyarrow.table({"body": [*"123"], "duplicate_id": ["x", "x", None]})
+    staged = succeeded(await stage(api, "a", table))
+    assert staged == {"part": "a", "rows": 2, "duplicates": 1, "dropped": 0, "published": False}
+    assert succeeded(await stage(api, "a", table)) == staged
+
+
 async def test_a_full_address_lets_the_call_wait_and_then_says_so(api: Api):
     api.broker.addresses["q"].account.set_limits(-1, 1)
     api.send("q", "x")

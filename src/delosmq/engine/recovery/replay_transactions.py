@@ -104,6 +104,8 @@ class TransactionReplay:
         if "uuid" in value:
             part = StagedPart(str(value["app"]), int(str(value["batch"])), str(value["uuid"]), made_by)
             part.rows = int(str(value["rows"]))
+            part.duplicates = int(str(value.get("duplicates", 0)))
+            part.dropped = int(str(value.get("dropped", 0)))
             part.is_staged = True
             part.attempt = str(value.get("attempt", ""))
             part.task = str(value.get("task", ""))

@@ -422,6 +422,8 @@ def prepared_as_json(transaction: Transaction) -> dict[str, object]:
         value["xid"] = (transaction.xid or b"").hex()
     else:
         value |= {"app": part.application, "batch": part.batch, "uuid": part.uuid, "rows": part.rows}
+        if part.duplicates or part.dropped:
+            value |= {"duplicates": part.duplicates, "dropped": part.dropped}
         if part.attempt:
             value |= {"attempt": part.attempt, "task": part.task, "run": part.run}
     if transaction.made_by:

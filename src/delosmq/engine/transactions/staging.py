@@ -12,7 +12,7 @@ from delosmq.engine.addresses.binding_codec import part_state_bytes
 from delosmq.engine.base.jobs import NEXT_TICK, JobWaiter
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.routing.parts import RECORD_ROOM_BYTES, EngineParts
-from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.staging_batches import UnpublishedBatches
 from delosmq.engine.transactions.staging_errors import FENCED, NO_ROOM_NOW, PART_BUSY, PART_LOST, StagingError
 from delosmq.engine.transactions.staging_published import PublishedBatches
@@ -163,6 +163,7 @@ class Staging(Timer):
         if message.duplicate_id:
             own = transaction.ids.get(message.address)
             if self._duplicates.seen(message) or (own is not None and message.duplicate_id in own):
+                part.duplicates += 1
                 return DUPLICATE
         try:
             outcome = self._transactions.send(transaction, message, queue_name, routing)
@@ -181,6 +182,8 @@ class Staging(Timer):
                 self.batches.goes_on(part)
         elif outcome == BLOCKED:
             return self._wait(part, transaction, message.address, None)
+        elif outcome == DROPPED:
+            part.dropped += 1
         return outcome
 
     def _wait(self, part: StagedPart, transaction: Transaction, address: str, endless: EndlessWaitError | None) -> int:

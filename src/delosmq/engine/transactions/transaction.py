@@ -80,7 +80,8 @@ class StagedPart:
         uuid: of the part, chosen by the task.
         made_by: the user who staged it.
         attempt: at the batch, as its driver named it; task: of that attempt; run: of that task. "" when not said.
-        rows: how many messages were sent.
+        rows: how many messages were sent; duplicates: left out, as their duplicate id was known; dropped: by their full
+            address.
         has_waited: there was no room for its newest message.
         is_staged: all of it survives a crash, and it may be published.
         is_ending: it was published or discarded, and what is left of that goes on in slices.
@@ -96,6 +97,8 @@ class StagedPart:
         self.task: str = ""
         self.run: str = ""
         self.rows: int = 0
+        self.duplicates: int = 0
+        self.dropped: int = 0
         self.has_waited: bool = False
         self.is_staged: bool = False
         self.is_ending: bool = False

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import BLOCKED, DROPPED, DUPLICATE, EngineBroker, JobWaiter, SpaceWaiter, Transaction
+from delosmq.engine.api import BLOCKED, EngineBroker, JobWaiter, SpaceWaiter, Transaction
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANY_ROUTING, Message
@@ -36,6 +36,16 @@ class PartInfo:
 
 
 @dataclass(frozen=True)
+class PartCounts:
+    """What became of the rows of a part: ``rows`` were sent, ``duplicates`` left out as their duplicate id was known,
+    ``dropped`` by their full address."""
+
+    rows: int
+    duplicates: int
+    dropped: int
+
+
+@dataclass(frozen=True)
 class ApplicationInfo:
     """An application that publishes. ``age_ms``: since it published that batch."""
 
@@ -49,8 +59,6 @@ class StagedPartCall:
     """One part being staged, step by step.
 
     Attributes:
-        rows, duplicates, dropped: how many were sent; left out as their duplicate id was known; dropped by their full
-            address.
         waits_for: the address that has no room, "" when the next row may be added.
     """
 
@@ -73,9 +81,6 @@ class StagedPartCall:
         self._allowed: set[tuple[str, str]] = set()
         self._blocked: Message | None = None
         self._blocked_queue: str = ""
-        self.rows: int = 0
-        self.duplicates: int = 0
-        self.dropped: int = 0
         self.waits_for: str = ""
 
     def add(self, rows: Rows, at: int, stop: int) -> int:
@@ -102,13 +107,14 @@ class StagedPartCall:
                 self.waits_for = message.address
                 return at
             at += 1
-            if outcome == DUPLICATE:
-                self.duplicates += 1
-            elif outcome == DROPPED:
-                self.dropped += 1
-            else:
-                self.rows += 1
         return at
+
+    @property
+    def counts(self) -> PartCounts:
+        """What became of the rows added so far."""
+        part = self._transaction.part
+        assert part is not None
+        return PartCounts(part.rows, part.duplicates, part.dropped)
 
     def _check(self, address: str, queue_name: str) -> None:
         if (address, queue_name) in self._allowed:
@@ -154,15 +160,15 @@ class StagingSession:
         self._broker.staging.published.check_owner(application, self._login.user)
         return self._broker.staging.published.holds(application, batch)
 
-    def staged(self, application: str, batch: int, part: str) -> int:
-        """How many rows a part has that was staged before; -1 when it has to be.
+    def staged(self, application: str, batch: int, part: str) -> PartCounts | None:
+        """What became of the rows of a part that was staged before; None when it has to be.
 
         Raises:
             StagingError: it is being staged by another call, or is no part of that batch.
         """
         self._check_name("part", part)
         found = self._broker.staging.staged(application, batch, part, self._login.user)
-        return -1 if found is None else found.rows
+        return None if found is None else PartCounts(found.rows, found.duplicates, found.dropped)
 
     def begin(
         self,

@@ -24,7 +24,7 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 from delosmq.security.access import AccessControl
 from delosmq.sessions.staging.rows import RowDefaults
-from delosmq.sessions.staging.session import StagedPartCall, StagingSession
+from delosmq.sessions.staging.session import PartCounts, StagedPartCall, StagingSession
 
 _ALL: Final = f"{BASE}/staging"
 _ONE: Final = f"{_ALL}/{{application}}"
@@ -173,8 +173,8 @@ class StagingCalls(Handlers[AccessControl]):
         if session.is_published(application, batch):
             return self._answer(PartStaged(part, 0, 0, 0, published=True))
         known = session.staged(application, batch, part)
-        if known >= 0:
-            return self._answer(PartStaged(part, known, 0, 0, published=False))
+        if known is not None:
+            return self._staged(part, known)
         size_bytes = self._announced_bytes(call)
         async with _BodyPlace(self._places, large=size_bytes > STAGE_LIMIT_BYTES) as place:
             rows = await self._read_rows(call, max(size_bytes, STAGE_LIMIT_BYTES))
@@ -185,7 +185,7 @@ class StagingCalls(Handlers[AccessControl]):
                 time_to_live_ms=wanted.time_to_live_ms,
             )
             # Asked again, as the body took its time.
-            if session.staged(application, batch, part) >= 0:
+            if session.staged(application, batch, part) is not None:
                 raise ProblemError(409, "DMQ6435", "PART_BUSY", f"part '{part}' was staged by another call; ask again")
             made = session.begin(
                 application,
@@ -203,7 +203,10 @@ class StagingCalls(Handlers[AccessControl]):
             finally:
                 made.abandon()
                 self._host.changed()
-        return self._answer(PartStaged(part, made.rows, made.duplicates, made.dropped, published=False))
+        return self._staged(part, made.counts)
+
+    def _staged(self, part: str, counts: PartCounts) -> Answer[PartStaged]:
+        return self._answer(PartStaged(part, counts.rows, counts.duplicates, counts.dropped, published=False))
 
     def _announced_bytes(self, call: Call) -> int:
         """The length of the part, 0 when the request does not tell it."""
