@@ -161,6 +161,7 @@ def test_a_large_body_is_refused_or_comes_as_a_reference(fake: FakeBroker, sourc
         with pytest.raises(LeaseLostError):
             bodies.fetch(rows[1]["body_reference"])
 
+
 @pytest.fixture
 def other() -> Iterator[FakeBroker]:
     broker = FakeBroker()

@@ -11,6 +11,7 @@ import pytest
 
 import delosmq
 from delosmq.model.errors import BrokerError
+from delosmq.model.settings import AddressFullPolicy, AddressMatch, BrokerSettings
 from delosmq.spark import errors
 from delosmq.spark.sink.options import parse_sink_options
 from delosmq.spark.sink.writer import StagedBatch, TableWriter
@@ -244,6 +245,28 @@ def rows(bodies: str) -> Any:
     import pyarrow as pa
 
     return iter([pa.record_batch({"body": bodies.split()})])
+
+
+def test_what_an_address_would_drop_fails_the_task_and_nothing_is_sent():
+    import pyarrow as pa
+
+    full = AddressMatch("small", {"max_size_messages": 3, "address_full_policy": AddressFullPolicy.DROP})
+    with delosmq.Broker(settings=BrokerSettings(address_settings=(full,))) as broker:
+        login = {"servers": str(broker.http_url), "user": broker.user, "password": broker.password}
+        client = StagingClient(parse_sink_options({**login, "queue": "small"}).connection, SendDefaults())
+        for name in ("small", "large"):
+            client.transport.call("POST", "/api/v1/queues", {"name": name})
+        writer = DefaultSource({**login, "queue": "small"}).writer(schema_of("body string"), False)
+        with pytest.raises(errors.RowsDroppedError, match=r"DMQ8179: 2 rows found no room at small, .*BLOCK") as caught:
+            writer.write(rows("1 2 3 4 5"))
+        assert "nothing of the batch was sent" in caught.value.message
+        named = pa.record_batch({"body": [*"12345"], "destination": ["small"] * 4 + ["large::large"]})
+        with pytest.raises(errors.RowsDroppedError, match=r"DMQ8179: 1 row found no room at large or small, "):
+            client.stage_rows("app", 0, iter([named]))
+        assert client.transport.call("GET", "/api/v1/staging/parts")["parts"] == []
+        writer.commit([writer.write(rows("1 2 3"))])
+        assert client.transport.call("GET", "/api/v1/queues/small")["message_count"] == 3
+        client.close()
 
 
 def count(broker: RealBroker) -> int:

@@ -75,6 +75,10 @@ class PartTooLargeError(AnswerError):
     """Rows are larger than the broker takes at once; nothing of them was staged."""
 
 
+class RowsDroppedError(BrokerError):
+    """An address has no room for rows, and drops what is too much; nothing of their batch was sent."""
+
+
 class CheckpointBehindError(BrokerError):
     """The query has published later batches than its checkpoint knows of; nothing of this one was sent."""
 

@@ -51,8 +51,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("body_kind", "string"),
 )
 REFERENCE_COLUMN = "body_reference"
-"""With largeBodies=reference, last: where a body that was left out is fetched; null where it is in the row. The addresses
-of the broker, separated by commas, and the path there: each broker has a group of that name, with rows of its own."""
+"""With largeBodies=reference, last: where a body that was left out is fetched; null where it is in the row. It has the
+addresses of the broker, separated by commas, and the path there: each broker has a group of that name."""
 BY_NAME = {column.name: column for column in COLUMNS}
 
 _OF_READS = {**BY_NAME, REFERENCE_COLUMN: Column(REFERENCE_COLUMN, "string", nullable=True)}

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from delosmq.model.errors import BrokerError
+from delosmq.model.phrases import counted
 from delosmq.spark import errors
 from delosmq.spark.options import ConnectionOptions
+from delosmq.spark.send_destination import QUEUE_MARK
 from delosmq.spark.transport import Transport, segment
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ LONGEST_PAUSE_S = 8.0
 BUSY_ATTEMPTS = 60
 WAIT_MS = 20_000
 """How long one call waits at the broker for room; then the log says so and the broker is asked again."""
+MOST_NAMED = 5
+"""Addresses in one sentence."""
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 
 logger = logging.getLogger("delosmq.spark")
@@ -70,7 +74,6 @@ class StagingClient:
 
     Attributes:
         last_published: the last batch of the application, as `publish` learned it.
-        left_out: rows that were not staged, as their address drops what it has no room for, or knew them.
     """
 
     def __init__(
@@ -84,7 +87,6 @@ class StagingClient:
     ) -> None:
         self.transport = transport or Transport(connection)
         self.last_published = 0
-        self.left_out = 0
         self._attempt = attempt
         self._address = defaults.address
         self._pause_s = pause_s
@@ -109,6 +111,7 @@ class StagingClient:
         `publish`. When it fails, or `rows` does, what was staged is discarded.
 
         Raises:
+            RowsDroppedError: an address has no room for some of them, and drops what is too much.
             BrokerError: the broker refuses them.
         """
         parts: list[str] = []
@@ -117,9 +120,11 @@ class StagingClient:
                 part = str(uuid.uuid4())
                 parts.append(part)
                 try:
-                    self.stage(application, batch, part, encoded)
+                    dropped = self.stage(application, batch, part, encoded)
                 except errors.PartTooLargeError as refused:
                     raise _too_large(encoded, self._address, refused) from None
+                if dropped:
+                    raise _dropped(dropped, encoded, self._address)
         except BaseException:
             # What is left ends by itself after staged-retention.
             with suppress(BrokerError):
@@ -127,11 +132,14 @@ class StagingClient:
             raise
         return parts
 
-    def stage(self, application: str, batch: int, part: str, rows: bytes) -> None:
+    def stage(self, application: str, batch: int, part: str, rows: bytes) -> int:
         """Stages a part; waits for as long as its address is full, and says so in the log.
 
         Args:
             rows: an Arrow IPC stream.
+
+        Returns:
+            How many rows are not in it, as their full address drops what is too much.
 
         Raises:
             FencedError: another attempt at the batch, or run of the task, has begun.
@@ -143,8 +151,7 @@ class StagingClient:
         while True:
             try:
                 answer = self.transport.call("POST", path, rows, content_type=ARROW_TYPE)
-                self.left_out += int(answer.get("dropped", 0)) + int(answer.get("duplicates", 0))
-                return
+                return int(answer.get("dropped", 0))
             except errors.NoRoomError as full:
                 logger.warning(f"DMQ8170: a task of '{application}' waits: {full.message}")
                 time.sleep(pause_s)
@@ -234,6 +241,23 @@ def _too_large(part: bytes, address: str, refused: errors.PartTooLargeError) -> 
         "DMQ8178",
         f"the row for {destination}{which} has a body of {size} bytes, more than the broker takes"
         f" of a row, and nothing of its batch was sent: {refused.message}. Leave it out of what is written",
+    )
+
+
+def _dropped(count: int, part: bytes, address: str) -> errors.RowsDroppedError:
+    """What became of ``count`` rows of a part, with the addresses that may have dropped them."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(part) as stream:
+        rows = stream.read_all()
+    named = rows.column("destination").to_pylist() if "destination" in rows.column_names else []
+    names = sorted({(name or address).partition(QUEUE_MARK)[0] for name in named} or {address.partition(QUEUE_MARK)[0]})
+    more = f" or {len(names) - MOST_NAMED} others" if len(names) > MOST_NAMED else ""
+    return errors.RowsDroppedError(
+        "DMQ8179",
+        f"{counted(count, 'row')} found no room at {' or '.join(names[:MOST_NAMED])}{more}, which drops what is too"
+        " much (address-full-policy DROP), and nothing of the batch was sent: make room there, raise max-size-bytes or"
+        " max-size-messages, or choose BLOCK, with which writers wait",
     )
 
 

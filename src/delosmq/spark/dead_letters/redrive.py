@@ -8,6 +8,7 @@ the broker answers "already" when its batch was published. No Spark is needed fo
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -247,18 +248,17 @@ class _Redrive:
             return None
 
     def _send(self, group: Group, lease: LeaseSummary) -> None:
+        parts: list[str] = []
         try:
             rows, went = self._rows(group, lease)
-            parts = [
-                part
-                for durable, client in self._staging.items()
-                if rows[durable]
-                for part in client.stage_rows(_application(group), lease.number, _batches(rows[durable]))
-            ]
-            self._check_complete(group, lease.number, parts)
+            for durable, client in self._staging.items():
+                if rows[durable]:
+                    parts += client.stage_rows(_application(group), lease.number, _batches(rows[durable]))
         except FencedError:
             raise
         except BrokerError as refused:
+            with suppress(BrokerError):
+                self._staging[True].discard(_application(group), lease.number, parts)
             raise PipelineError(
                 "DMQ8236",
                 f"batch {lease.number} of {self._run.queue} was not sent: {refused.message}. Its {lease.rows} messages"
@@ -294,15 +294,6 @@ class _Redrive:
                     }
                 )
         return rows, went
-
-    def _check_complete(self, group: Group, number: int, parts: list[str]) -> None:
-        left_out = sum(client.left_out for client in self._staging.values())
-        if left_out:
-            self._staging[True].discard(_application(group), number, parts)
-            raise PipelineError(
-                "DMQ8237",
-                f"{left_out} messages found no room, as their address drops what is too much: make room there",
-            )
 
     def _count(self, lease: LeaseSummary, went: list[dict[str, Any]], *, new: bool) -> None:
         report = self._report
