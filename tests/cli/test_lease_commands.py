@@ -68,5 +68,5 @@ def test_a_group_whose_reader_is_at_work_is_released_by_force_only(
     lease(broker, "report", 1)
     assert refused(call("lease", "release", "report")).startswith("DMQ7117: the reader of group 'report' was heard of")
     assert json.loads(said(call("lease", "list", "--json")))[0]["leased"] == 1
-    monkeypatch.setattr(address_commands, "IN_USE_MS", 0)
+    monkeypatch.setattr(address_commands, "LIVE_WINDOW_MS", 0)
     assert said(call("lease", "release", "report")) == "group 'report' is released, and 1 message went back\n"

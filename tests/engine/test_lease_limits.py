@@ -6,7 +6,7 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.leases.lease import FENCED, ROWS_PER_SLICE, LeaseError
-from delosmq.engine.leases.leases import LIVE_WINDOW_MS
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from tests.engine.support import Bench, anycast
 from tests.engine.test_leases import Reader, condition_of
 

@@ -22,7 +22,6 @@ from delosmq.engine.leases.lease import (
     LeaseWaiter,
 )
 from delosmq.engine.leases.lease_collector import RUNS_PER_LEASE
-from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS
 from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
 from delosmq.engine.log.log import Batch
 from delosmq.engine.log.ports import StoreEvents
@@ -30,6 +29,7 @@ from delosmq.engine.log.records import LEASE, STORED
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.engine.routing.send_result import BLOCKED
+from delosmq.model.declared.lease_life import HEARTBEAT_MS, LIVE_WINDOW_MS
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError, StorageError
 from delosmq.model.ids import Position, Sequence, WallMs
 from delosmq.model.message import MULTICAST, Message
@@ -351,15 +351,26 @@ def test_a_second_run_is_refused_while_the_first_is_alive():
     bench = bench_with("a")
     Reader(bench, "one")
     bench.clock.now_ms += LIVE_WINDOW_MS - 1
-    with pytest.raises(LeaseError, match="heard of 9999 ms ago") as failed:
+    with pytest.raises(LeaseError, match="heard of 59999 ms ago") as failed:
         Reader(bench, "two")
     assert condition_of(failed) == GROUP_BUSY
 
 
-def test_a_run_in_its_first_batch_is_given_longer_and_the_refusal_says_how_long():
+def test_a_run_whose_queue_is_empty_keeps_its_group_though_some_of_its_heartbeats_are_lost():
+    bench = bench_with()
+    reader = Reader(bench, "one")
+    for _ in range(3):
+        bench.clock.now_ms += 3 * HEARTBEAT_MS
+        with pytest.raises(LeaseError) as failed:
+            Reader(bench, "two")
+        assert condition_of(failed) == GROUP_BUSY
+        bench.broker.leases.touch("g", reader.epoch)
+
+
+def test_the_refusal_says_how_long_a_run_in_its_first_batch_keeps_its_group():
     bench = bench_with("a")
     Reader(bench, "one").take(0)
-    bench.clock.now_ms += FIRST_BATCH_WINDOW_MS - 1500
+    bench.clock.now_ms += LIVE_WINDOW_MS - 1500
     with pytest.raises(LeaseError, match="free in 2 s") as failed:
         Reader(bench, "two")
     assert condition_of(failed) == GROUP_BUSY
@@ -370,7 +381,7 @@ def test_a_run_that_reads_its_first_lease_is_alive(call: str):
     bench = bench_with("a")
     Reader(bench, "one").take(0)
     for _ in range(3):
-        bench.clock.now_ms += FIRST_BATCH_WINDOW_MS - 1
+        bench.clock.now_ms += LIVE_WINDOW_MS - 1
         if call == "rows":
             bench.broker.leases.rows("g", 1, 0, 1, 1)
         else:
@@ -391,7 +402,7 @@ def test_a_group_without_acknowledgements_is_taken_over_once_its_run_is_silent()
     bench = bench_with("a")
     first = Reader(bench, "one")
     first.take(0)
-    bench.clock.now_ms += FIRST_BATCH_WINDOW_MS
+    bench.clock.now_ms += LIVE_WINDOW_MS
     second = Reader(bench, "two")
     assert second.group.incarnation == first.group.incarnation
     assert (second.epoch, second.take(0)) == (first.epoch + 1, "a")

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from delosmq.engine.leases.lease import ROWS_PER_SLICE
-from delosmq.engine.leases.leases import LIVE_WINDOW_MS
 from delosmq.engine.transactions.commit_steps import LINKED_PER_SLICE
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import BrokerSettings
 from tests.manage.support import Api, bodies, problem, succeeded

@@ -17,6 +17,7 @@ from itertools import cycle
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from tests.spark.fake_rows import (
     COLUMN_OF,
     FakeQueue,
@@ -31,7 +32,7 @@ from tests.spark.fake_rows import (
 )
 
 USER, PASSWORD = "spark", "s3cret-of-tests"
-BUSY_S = 10.0
+BUSY_S = LIVE_WINDOW_MS / 1000
 MAX_ROWS, MAX_BYTES, MAX_WAIT_MS = 1_000_000, 1 << 30, 30_000
 """What the real one takes at most (delosmq.manage.http.requests)."""
 FEATURES = ("start", "selector", "touch", "parts", "large-bodies", "filtered-browse")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import BodyTooLargeError, GroupBusyError, LeaseLostError, OptionError
+from delosmq.spark.lease_client import BUSY_ATTEMPTS, BUSY_PAUSE_S
 from delosmq.spark.source import heartbeat
 from delosmq.spark.source.data_source import DelosSource
 from delosmq.spark.source.large_bodies import LargeBodies
@@ -267,6 +269,12 @@ def test_a_group_with_a_newer_reader_is_not_touched_any_more(fake: FakeBroker, s
     fake.release("g")
     newer.heartbeat.beat()
     assert fake.touches == 1
+
+
+def test_what_readers_brokers_and_operators_take_for_a_sign_of_life_fits_together():
+    # Three heartbeats may be lost; and a reader outwaits one that was killed.
+    assert 4 * heartbeat.PAUSE_S * 1000 <= LIVE_WINDOW_MS
+    assert LIVE_WINDOW_MS < BUSY_ATTEMPTS * BUSY_PAUSE_S * 1000
 
 
 def test_signs_of_life_come_by_themselves_and_end_with_the_reader(

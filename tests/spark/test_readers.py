@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
-from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
 from delosmq.spark.lease_client import LeaseClient, LeaseSummary
@@ -100,7 +100,7 @@ def test_a_reader_outwaits_one_that_was_killed_in_its_first_batch(
         now += seconds
 
     fake.clock = lambda: now
-    fake.busy_s = FIRST_BATCH_WINDOW_MS / 1000
+    fake.busy_s = LIVE_WINDOW_MS / 1000
     fake.publish("q", [b"a"])
     killed, restarted = two_clients
     killed.open_group("g", SourceDestination("queue", "q"), None, sleep=sleep)

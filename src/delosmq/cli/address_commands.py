@@ -8,6 +8,7 @@ import typer
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import AsJson, Filter, Force, Limit, of_broker
 from delosmq.cli.output import plain_console, print_json, print_table, tell_missing
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from delosmq.model.errors import BrokerError
 from delosmq.model.phrases import counted
 
@@ -81,8 +82,6 @@ LEASE_COLUMNS: Final = (
     ("first_sequence", "FIRST"),
     ("last_sequence", "LAST"),
 )
-IN_USE_MS: Final = 10_000
-"""As for the broker: a group whose reader was heard of since is in use."""
 _ADDRESSES: Final = "/api/v1/addresses"
 _LEASES: Final = "/api/v1/leases"
 _STAGING: Final = "/api/v1/staging"
@@ -260,7 +259,7 @@ def release_group(
     """End a group: what it did not acknowledge goes back to the queue in order. Its checkpoint is of no use then."""
     path = f"{_LEASES}/{in_path(name)}"
     silent_ms = client.get(path)["group"]["contact_age_ms"]
-    if silent_ms < IN_USE_MS and not force:
+    if silent_ms < LIVE_WINDOW_MS and not force:
         raise BrokerError(
             "DMQ7117",
             f"the reader of group '{name}' was heard of {silent_ms} ms ago; stop its query first, or say --force, and"

@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 BUSY_ATTEMPTS = 180
 BUSY_PAUSE_S = 0.5
-"""Together 90 s: longer than the 60 s for which a broker holds a group for its reader before the first lease is
-acknowledged. A query killed before its checkpoint had its first offset is restarted within."""
+"""Together 90 s: longer than `LIVE_WINDOW_MS`, for which a broker holds a group for a reader that is silent. A query
+killed before its checkpoint had its first offset is restarted within."""
 BROWSE_PAGE_ROWS = 10_000
 MAX_LEASE_ROWS, MAX_LEASE_BYTES = 1_000_000, 1 << 30
 """What a broker takes that does not tell its limits; it refuses a request for more."""

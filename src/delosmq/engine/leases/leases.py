@@ -40,16 +40,11 @@ from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import LEASE, VERSION, WISH_VERSION, encode_json
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.removal import Removals
+from delosmq.model.declared.lease_life import LIVE_WINDOW_MS
 from delosmq.model.errors import MisuseError
 from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import BrokerSettings
 
-LIVE_WINDOW_MS: Final = 10_000
-"""A run heard of this recently counts as alive: another may not take over its group without the incarnation."""
-FIRST_BATCH_WINDOW_MS: Final = 60_000
-"""As `LIVE_WINDOW_MS` while a lease is made but none acknowledged: the run works on its first batch, has read its rows
-and calls again only when it is through. Wrongly taken over, both runs would archive that lease. Not longer, because a
-restarted query with nothing in its checkpoint yet looks like a stranger and has to wait as long."""
 WARNED_OF: Final = 7
 """That a retention ends is told when less than a seventh of it is left: of seven days a day before."""
 
@@ -195,9 +190,8 @@ class Leases:
                     " release the group if its query is gone for good",
                 )
             silent_ms = self.silent_ms(group)
-            window_ms = FIRST_BATCH_WINDOW_MS if group.leases else LIVE_WINDOW_MS
-            if run != group.run and silent_ms < window_ms:
-                wait_s = -(-(window_ms - silent_ms) // 1000)
+            if run != group.run and silent_ms < LIVE_WINDOW_MS:
+                wait_s = -(-(LIVE_WINDOW_MS - silent_ms) // 1000)
                 raise LeaseError(
                     "DMQ2403",
                     GROUP_BUSY,

@@ -1,18 +1,18 @@
 """A sign of life for groups while Spark works on a batch and asks the broker for nothing.
 
-Without it the broker takes a reader whose first batch takes longer than a minute for gone, and gives its group to
-another query with the same group.id, which would read that batch a second time.
+Without it the broker takes a reader that is silent for longer than a minute for gone: it gives its group to another
+query with the same group.id, which would read its first batch a second time, and an operator may end it.
 """
 
 import threading
 from collections.abc import Callable
 
+from delosmq.model.declared.lease_life import HEARTBEAT_MS
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import FencedError, LeaseLostError
 from delosmq.spark.lease_client import Group, LeaseClient
 
-PAUSE_S = 15.0
-"""A quarter of the minute for which a broker holds a group while its first batch is worked on."""
+PAUSE_S = HEARTBEAT_MS / 1000
 
 
 class Heartbeat:
