@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -35,7 +36,7 @@ USER, PASSWORD = "spark", "s3cret-of-tests"
 BUSY_S = LIVE_WINDOW_MS / 1000
 MAX_ROWS, MAX_BYTES, MAX_WAIT_MS = 1_000_000, 1 << 30, 30_000
 """What the real one takes at most (delosmq.manage.http.requests)."""
-FEATURES = ("start", "selector", "touch", "parts", "large-bodies", "filtered-browse")
+FEATURES = ("start", "selector", "touch", "parts", "large-bodies", "filtered-browse", "release-epoch")
 ROWS_FIELDS = {"headers", "columns"}
 
 
@@ -68,6 +69,10 @@ class FakeBroker:
         self.limits = {"max_rows": MAX_ROWS, "max_bytes": MAX_BYTES}
         self.clock: Callable[[], float] = time.monotonic
         self.version = 2
+        # No new group has an epoch of one that has ended.
+        self.ended_epoch = 0
+        # Of version 2, but older than these fields.
+        self.unknown: set[str] = set()
         self.fetches: list[str] = []
         self.touches = 0
         self.forbidden = False
@@ -127,7 +132,7 @@ class FakeBroker:
         if group is None:
             if wanted is not None:
                 raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
-            group = FakeGroup(name, queue, uuid.uuid4().hex, 0, body["run"], self.clock())
+            group = FakeGroup(name, queue, uuid.uuid4().hex, self.ended_epoch, body["run"], self.clock())
             group.selector = body.get("selector", "")
             check_selector(group.selector)
             group.from_sequence = first_sequence(queue, body.get("start", "earliest"))
@@ -216,10 +221,13 @@ class FakeBroker:
         self._ack(group, body["lease"])
         return {"acked": group.acked}
 
-    def release(self, name: str) -> dict[str, Any]:
-        group = self.groups.pop(name, None)
-        if group is None:
-            raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
+    def release(self, name: str, body: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+        group = self._group(name)
+        self._check_fields(body, set(), {"epoch"})
+        if "epoch" in body:
+            self._fence(group, body)
+        del self.groups[name]
+        self.ended_epoch = max(self.ended_epoch, group.epoch)
         rows = [row for lease in group.leases.values() for row in lease]
         group.queue.leased = [row for row in group.queue.leased if row not in rows]
         group.queue.ready = sorted(rows + group.queue.ready, key=lambda row: row["sequence"])
@@ -227,8 +235,8 @@ class FakeBroker:
 
     def lease_rows(self, name: str, number: int, query: dict[str, str]) -> bytes:
         self.fetches.append(f"{name}/{number}?{query['lo']}-{query['hi']}")
-        self._check_fields(query, ROWS_FIELDS | {"lo", "hi"}, {"part", "of", "max_body_bytes", "large"})
-        group = self._group(name)
+        self._check_fields(query, ROWS_FIELDS | {"lo", "hi"}, {"part", "of", "max_body_bytes", "large", "incarnation"})
+        group = self._group(name, query)
         if number not in group.leases:
             raise Problem(404, "LEASE_LOST", f"lease {number} of group {name!r} is gone")
         rows = group.leases[number][int(query["lo"]) : int(query["hi"])]
@@ -246,8 +254,9 @@ class FakeBroker:
             raise Problem(409, "BODY_TOO_LARGE", detail)
         return {**row, "body": b"", "body_bytes": len(row["body"])}
 
-    def body(self, name: str, number: int, sequence: int) -> bytes:
-        group = self._group(name)
+    def body(self, name: str, number: int, sequence: int, query: dict[str, str]) -> bytes:
+        self._check_fields(query, set(), {"incarnation"})
+        group = self._group(name, query)
         if number not in group.leases:
             raise Problem(404, "LEASE_LOST", f"lease {number} of group {name!r} is gone")
         (row,) = [row for row in group.leases[number] if row["sequence"] == sequence]
@@ -281,9 +290,9 @@ class FakeBroker:
             "newest_sequence": queue.newest,
         }
 
-    def _check_fields(self, given: dict[str, Any], known: set[str], newer: set[str]) -> None:
+    def _check_fields(self, given: Mapping[str, Any], known: set[str], newer: set[str]) -> None:
         if self.version > 1:
-            known = known | newer
+            known = known | (newer - self.unknown)
         for name in given:
             if name not in known:
                 raise Problem(400, "INVALID", f"'{name}' is unknown; leave it out", unknown=name)
@@ -299,15 +308,15 @@ class FakeBroker:
             raise Problem(404, "NOT_FOUND", f"queue {name!r} does not exist")
         return self.queues[name]
 
-    def _group(self, name: str) -> FakeGroup:
+    def _group(self, name: str, query: Mapping[str, str] = MappingProxyType({})) -> FakeGroup:
         group = self.groups.get(name)
-        if group is None:
+        if group is None or query.get("incarnation", group.incarnation) != group.incarnation:
             raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
         if self.version == 1:
             group.heard_at = self.clock()
         return group
 
-    def _fence(self, group: FakeGroup, body: dict[str, Any]) -> None:
+    def _fence(self, group: FakeGroup, body: Mapping[str, Any]) -> None:
         if body["epoch"] != group.epoch:
             raise Problem(409, "FENCED", f"a newer reader has taken over group {group.name!r}")
         group.heard_at = self.clock()
@@ -415,7 +424,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "POST", ["api", "v1", "leases", group, "touch"]:
                 return self.fake.touch(group, body)
             case "POST", ["api", "v1", "leases", group, "release"]:
-                return self.fake.release(group)
+                return self.fake.release(group, body)
             case "GET", ["api", "v1", "leases", group, "stat"]:
                 return self.fake.stat(group)
             case "GET", ["api", "v1", "leases", group, "describe"]:
@@ -423,7 +432,7 @@ class _Handler(BaseHTTPRequestHandler):
             case "GET", ["api", "v1", "leases", group, number, "rows"]:
                 return self.fake.lease_rows(group, int(number), query)
             case "GET", ["api", "v1", "leases", group, number, "rows", sequence, "body"]:
-                return self.fake.body(group, int(number), int(sequence))
+                return self.fake.body(group, int(number), int(sequence), query)
             case "GET", ["api", "v1", "leases"]:
                 return {"leases": [self.fake.stat(name) for name in self.fake.groups]}
             case "GET", ["api", "v1", "queues", queue, "rows"]:

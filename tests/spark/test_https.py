@@ -68,7 +68,7 @@ def test_rows_are_staged_and_read(broker: delosmq.Broker, stores: Stores) -> Non
         for batch in client.rows("g", number, 0, lease.rows, ("sequence", "body")):
             found += batch.column(1).to_pylist()
     client.ack(group, number)
-    client.release("g")
+    client.release(group)
     client.close()
     assert sorted(found) == sorted(bodies)
 

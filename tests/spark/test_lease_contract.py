@@ -186,7 +186,7 @@ def test_release_gives_back_in_order(client: LeaseClient):
     group = open_group(client)
     client.lease(group, 0, max_rows=10, max_bytes=1 << 30, wait_ms=0)
     client.lease(group, 1, max_rows=10, max_bytes=1 << 30, wait_ms=0)
-    assert client.release("g") == 10
+    assert client.release(group) == 10
     again = open_group(client)
     assert again.incarnation != group.incarnation
     client.lease(again, 0, max_rows=3, max_bytes=1 << 30, wait_ms=0)
@@ -298,7 +298,7 @@ def test_a_group_begins_where_it_is_told_to(client: LeaseClient, numbered: Broke
     for name, (start, count) in ways.items():
         group = opened_with(client, name, start=start)
         assert client.lease(group, 0, **MUCH, wait_ms=0).rows == count, name
-        client.release(name)
+        client.release(group)
 
 
 def test_a_selector_leases_only_what_it_lets_through(client: LeaseClient, numbered: BrokerUnderTest):
@@ -350,9 +350,43 @@ def test_a_touch_is_for_the_newest_reader(client: LeaseClient, broker: BrokerUnd
     other.touch(newer)
     with pytest.raises(FencedError):
         client.touch(old)
-    client.release("g")
+    client.release(newer)
     with pytest.raises(LeaseLostError):
         other.touch(newer)
+
+
+def test_rows_and_bodies_are_of_the_life_of_the_group_that_is_asked_for(client: LeaseClient, broker: BrokerUnderTest):
+    broker.publish("bodies", [b"of another queue"])
+    choice = RowChoice(max_body_bytes=1, references=True)
+
+    def read(group: Group) -> list[dict[str, Any]]:
+        found = client.rows("g", 1, 0, 1, ("body", "body_reference"), wanted=choice, incarnation=group.incarnation)
+        return [row for batch in found for row in batch.to_pylist()]
+
+    before = open_group(client)
+    client.lease(before, 0, max_rows=3, max_bytes=1 << 30, wait_ms=0)
+    client.release(before)
+    group = client.open_group("g", SourceDestination("queue", "bodies"), None, sleep=no_sleep)
+    client.lease(group, 0, max_rows=3, max_bytes=1 << 30, wait_ms=0)
+    with pytest.raises(LeaseLostError, match="DMQ8057: "):
+        read(before)
+    (row,) = read(group)
+    assert client.body(row["body_reference"]) == b"of another queue"
+    with pytest.raises(LeaseLostError, match="DMQ8057: "):
+        client.body(row["body_reference"].replace(group.incarnation, before.incarnation))
+
+
+def test_a_group_is_released_by_the_run_that_has_it(client: LeaseClient, broker: BrokerUnderTest, client_of: Any):
+    old = open_group(client)
+    newer = open_group(client_of(broker), old.incarnation)
+    with pytest.raises(FencedError, match="DMQ8022: "):
+        client.release(old)
+    assert client.release(newer) == 0
+    again = open_group(client)
+    for ended in (old, newer):
+        with pytest.raises(FencedError):
+            client.release(ended)
+    assert client.stat("g").incarnation == again.incarnation
 
 
 def test_stat_tells_when_a_group_ends(client: LeaseClient):

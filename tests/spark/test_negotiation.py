@@ -229,6 +229,16 @@ def test_an_older_broker_does_for_what_it_knows(fake: FakeBroker, sources: Any):
     assert browsed(sources("batch")) == [1, 2, 3]
 
 
+def test_so_does_one_that_can_not_tell_lives_of_a_group_apart(fake: FakeBroker, sources: Any):
+    fake.unknown = {"incarnation"}
+    fake.publish("q", [b"small", b"much too large"])
+    reader = sources(maxBodyBytes="10", largeBodies="reference")
+    start = reader.initialOffset()
+    rows = rows_of(reader, reader.partitions(start, next_of(reader, start)))
+    with LargeBodies({"servers": fake.servers, "user": fake.user, "password": fake.password, "subscribe": "q"}) as read:
+        assert read.fetch(rows[1]["body_reference"]) == b"much too large"
+
+
 def test_a_broker_that_is_too_new_is_named_with_the_remedy(fake: FakeBroker, sources: Any):
     fake.version = 3
     fake.publish("q", [b"x"])

@@ -306,6 +306,26 @@ def test_leases_are_split_without_gap_or_overlap(rows: list[int], wanted: int, s
         assert covered == list(range(lease.rows))
 
 
+@pytest.mark.parametrize("may_lose", [False, True])
+def test_a_range_of_a_group_that_was_made_anew_yields_no_rows_of_the_new_one(
+    fake: FakeBroker, readers: Any, may_lose: bool
+):
+    fake.publish("q", [b"a"])
+    fake.publish("other", [b"b"])
+    reader = readers(failOnDataLoss="false" if may_lose else "true")
+    start = reader.initialOffset()
+    planned = reader.partitions(start, reader.latestOffset(start, ReadMaxRows(1)))
+    fake.release("g")
+    anew = readers(subscribe="other")
+    begun = anew.initialOffset()
+    assert read_all(anew, anew.partitions(begun, anew.latestOffset(begun, ReadMaxRows(1)))) == [b"b"]
+    if may_lose:
+        assert read_all(reader, planned) == []
+    else:
+        with pytest.raises(LeaseLostError, match="DMQ8057"):
+            read_all(reader, planned)
+
+
 def test_sequences_are_split_without_gap_or_overlap():
     ranges = split_sequences(4, 11, 3)
     assert ranges == [(4, 6), (6, 8), (8, 11)]
@@ -314,7 +334,8 @@ def test_sequences_are_split_without_gap_or_overlap():
 
 
 def test_partitions_show_what_they_are():
-    assert repr(LeaseRange("g", 1, 0, 5)) == "LeaseRange(group='g', lease=1, lo=0, hi=5, part=0, of=1, broker=0)"
+    shown = "LeaseRange(group='g', lease=1, lo=0, hi=5, part=0, of=1, broker=0, incarnation='x')"
+    assert repr(LeaseRange("g", 1, 0, 5, incarnation="x")) == shown
 
 
 def test_options_of_the_sink_are_none_of_the_source():

@@ -3,6 +3,8 @@
 # PIPE-2
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.settings import AddressFullPolicy, AddressMatch, BrokerSettings
 from delosmq.spark.dead_letters import RedriveRun, plan_redrive, redrive
 from delosmq.spark.dead_letters.redrive import ACKNOWLEDGED, PUBLISHED, RECORDED, STAGED
+from delosmq.spark.lease_client import LeaseClient
+from delosmq.spark.lease_requests import GroupWishes
 from tests.spark.letters import call, consume, fail, send, stomp_connection
 
 
@@ -134,6 +138,26 @@ def test_a_second_run_takes_over_and_the_first_one_stops(broker: delosmq.Broker)
         redrive(run, on_step=overtaken)
     assert sorted(frame.body for frame in consume(broker, "/queue/orders", 4)) == bodies
     assert (count(broker, "orders"), count(broker, "DLQ")) == (0, 0)
+
+
+def test_the_end_of_a_run_leaves_the_group_to_the_run_that_took_it_over(broker: delosmq.Broker):
+    dead_orders(broker, 4)
+    run = RedriveRun("DLQ", login(broker), max_rows=2)
+    options = run.options()
+    newer = LeaseClient(options.connection)
+    stop = threading.Event()
+
+    def overtaken(step: str, number: int) -> None:
+        if step == ACKNOWLEDGED:
+            stop.set()
+            known = newer.stat(run.group).incarnation
+            wishes = GroupWishes(selector=run.full_selector)
+            newer.open_group(run.group, options.destination, known, sleep=time.sleep, wishes=wishes)
+
+    assert redrive(run, stop=stop, on_step=overtaken).messages == 2
+    assert newer.stat(run.group).acked == 1
+    newer.close()
+    assert redrive(run).messages == 2
 
 
 def test_only_the_subscription_that_failed_gets_its_message_again(broker: delosmq.Broker):

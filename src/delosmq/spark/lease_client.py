@@ -25,6 +25,8 @@ from delosmq.spark.schema import HEADERS_COLUMN, REFERENCE_COLUMN, conform, spli
 from delosmq.spark.transport import Transport, UnansweredError, segment
 
 if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
     import pyarrow as pa
 
 T = TypeVar("T")
@@ -40,7 +42,7 @@ MAX_LEASE_ROWS, MAX_LEASE_BYTES = 1_000_000, 1 << 30
 
 INTERFACE_VERSION = 2
 """Of the lease calls, as this client knows them. A broker that tells none has version 1 and no features."""
-TOUCH = "touch"
+TOUCH, RELEASE_EPOCH = "touch", "release-epoch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ class LeaseClient:
     def __init__(self, options: ConnectionOptions, *, transport: Transport | None = None) -> None:
         self.transport = transport or Transport(options)
         self.run = str(uuid.uuid4())
+        self._knows_no_lives = False
 
     def close(self) -> None:
         self.transport.close()
@@ -244,23 +247,41 @@ class LeaseClient:
         body: dict[str, object] = {"lease": number, "epoch": group.epoch}
         return _count(self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/ack", body), "acked")
 
-    def release(self, group: str) -> int:
-        """End the group: what it has not acknowledged goes back to the queue in order. Returns how many messages."""
-        return _count(self.transport.call("POST", f"/api/v1/leases/{segment(group)}/release", {}), "released")
+    def release(self, group: Group) -> int:
+        """End the group: what it has not acknowledged goes back to the queue in order. Returns how many messages.
+
+        Raises:
+            LeaseLostError: it has ended, perhaps by an earlier attempt at this call.
+            FencedError: a newer reader has opened the group, and keeps it.
+        """
+        # An older broker ends it whoever has it.
+        body: dict[str, object] = {"epoch": group.epoch} if RELEASE_EPOCH in group.features else {}
+        return _count(self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/release", body), "released")
 
     def queue(self, name: str) -> QueueRange:
         """Which sequences the queue holds now."""
         return _read(QueueRange, self.transport.call("GET", f"/api/v1/queues/{segment(name)}"))
 
     def rows(
-        self, group: str, number: int, lo: int, hi: int, names: tuple[str, ...], *, wanted: RowChoice = ALL_ROWS
+        self,
+        group: str,
+        number: int,
+        lo: int,
+        hi: int,
+        names: tuple[str, ...],
+        *,
+        wanted: RowChoice = ALL_ROWS,
+        incarnation: str = "",
     ) -> Iterator["pa.RecordBatch"]:
         """Rows `lo` (inclusive) to `hi` (exclusive) of a lease in order, with exactly the columns `names`.
 
         A connection that breaks off is taken up again at the row where it broke. Changes nothing at the broker.
 
+        Args:
+            incarnation: the life of the group in which the lease was made; "" for any.
+
         Raises:
-            LeaseLostError: the lease is gone.
+            LeaseLostError: the lease is gone, or the group lives anew.
             BodyTooLargeError: a body is longer than the limit.
             SchemaMismatchError: rows of another shape arrived.
         """
@@ -278,7 +299,7 @@ class LeaseClient:
             left_out = 0 if counted else came
             first = lo + came if counted else lo
             try:
-                for batch in self._stream(f"{base}&lo={first}&hi={hi}"):
+                for batch in self._stream(f"{base}&lo={first}&hi={hi}", incarnation):
                     new = batch.slice(min(left_out, batch.num_rows))
                     left_out -= batch.num_rows - new.num_rows
                     if not new.num_rows:
@@ -290,7 +311,7 @@ class LeaseClient:
                         )
                     retries.progress()
                     if fetched is not names:
-                        new = with_references(new, rows_at, wanted.max_body_bytes)
+                        new = with_references(new, rows_at, wanted.max_body_bytes, incarnation)
                     yield conform(new, names)
                 complete = True
                 if counted and lo + came < hi:
@@ -305,11 +326,11 @@ class LeaseClient:
         Raises:
             LeaseLostError: the lease is acknowledged, or gone.
         """
-        _, path = split_reference(reference)
+        _, path, incarnation = split_reference(reference)
         retries = self.transport.retries()
         while True:
             try:
-                with self.transport.open("GET", path) as response:
+                with self._open(path, incarnation) as response:
                     content = self.transport.reading(response.read)
                     if response.length:
                         raise UnansweredError(f"{response.length} bytes of the body are missing")
@@ -380,14 +401,27 @@ class LeaseClient:
             "DelosMQ that Spark runs, or leave the option out",
         )
 
-    def _stream(self, path: str) -> Iterator["pa.RecordBatch"]:
+    def _open(self, path: str, incarnation: str) -> "HTTPResponse":
+        """The answer about one life of a group, "" for any. A broker that is too old to tell them apart is asked
+        without."""
+        if incarnation and not self._knows_no_lives:
+            try:
+                joint = "&" if "?" in path else "?"
+                return self.transport.open("GET", f"{path}{joint}incarnation={segment(incarnation)}")
+            except errors.UnknownFieldError as unknown:
+                if unknown.field != "incarnation":
+                    raise
+                self._knows_no_lives = True
+        return self.transport.open("GET", path)
+
+    def _stream(self, path: str, incarnation: str = "") -> Iterator["pa.RecordBatch"]:
         """The record batches of one answer; one that breaks off ends in an UnansweredError."""
         import http.client
 
         import pyarrow as pa
 
         try:
-            response = self.transport.open("GET", path)
+            response = self._open(path, incarnation)
         except errors.UnknownFieldError as unknown:
             raise self._too_old(unknown) from None
         with response:

@@ -132,22 +132,29 @@ def conform(batch: "pa.RecordBatch", names: tuple[str, ...]) -> "pa.RecordBatch"
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def with_references(batch: "pa.RecordBatch", rows_at: str, max_body_bytes: int) -> "pa.RecordBatch":
-    """`batch` and the column of references: one below `rows_at` for each row whose body is longer than that."""
+def with_references(
+    batch: "pa.RecordBatch", rows_at: str, max_body_bytes: int, incarnation: str = ""
+) -> "pa.RecordBatch":
+    """`batch` and the column of references: one below `rows_at` for each row whose body is longer than that.
+
+    Args:
+        incarnation: of the group, "" when it is not known.
+    """
     import pyarrow as pa
 
     lengths = batch.column(batch.schema.get_field_index(_LENGTHS)).to_pylist()
     sequences = batch.column(batch.schema.get_field_index("sequence")).to_pylist()
+    life = f"?incarnation={incarnation}" if incarnation else ""
     references = [
-        f"{rows_at}/{sequence}/body" if length > max_body_bytes else None
+        f"{rows_at}/{sequence}/body{life}" if length > max_body_bytes else None
         for sequence, length in zip(sequences, lengths, strict=True)
     ]
     schema = batch.schema.append(pa.field(REFERENCE_COLUMN, pa.string()))
     return pa.RecordBatch.from_arrays([*batch.columns, pa.array(references, pa.string())], schema=schema)
 
 
-def split_reference(reference: str) -> tuple[frozenset[str], str]:
-    """The addresses of its broker, and the path there.
+def split_reference(reference: str) -> tuple[frozenset[str], str, str]:
+    """The addresses of its broker, the path there, and the incarnation of the group, "" when it has none.
 
     Raises:
         OptionError: it is none.
@@ -155,10 +162,10 @@ def split_reference(reference: str) -> tuple[frozenset[str], str]:
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
         raise OptionError("DMQ8072", f"{reference!r} is no reference: pass values of the column {REFERENCE_COLUMN}")
-    return frozenset(parts[1].split(",")), parts[2]
+    return frozenset(parts[1].split(",")), parts[2], parts[3] or ""
 
 
-_REFERENCE = re.compile(r"(https?://[^/,]+(?:,https?://[^/,]+)*)(/api/v1/leases/.+)", re.DOTALL)
+_REFERENCE = re.compile(r"(https?://[^/,]+(?:,https?://[^/,]+)*)(/api/v1/leases/[^?]+)(?:\?incarnation=(.*))?")
 _LENGTHS = "body_bytes"
 """The column in which the broker tells the lengths of bodies that may be references."""
 _UPGRADE = "run the same version of DelosMQ on the broker and on Spark"

@@ -12,7 +12,18 @@ from delosmq.sessions.lease.answers import GroupDetail, GroupLimits, GroupStat, 
 GROUP_LIMIT_BYTES: Final = 1024
 """As for queues: a subscription has the name of its group."""
 VERSION: Final = 2
-FEATURES: Final = ("limits", "touch", "expiry", "selector", "start", "browse-selector", "parts", "large-bodies")
+FEATURES: Final = (
+    "limits",
+    "touch",
+    "expiry",
+    "selector",
+    "start",
+    "browse-selector",
+    "parts",
+    "large-bodies",
+    "incarnation",
+    "release-epoch",
+)
 """What programs may look for in the answer of `LeaseSession.open`, as brokers of the first version have none of it."""
 
 
@@ -184,18 +195,31 @@ class LeaseSession:
         self._find(group)
         return [extent(lease) for lease in self._broker.leases.describe(group, after, upto, epoch)]
 
-    def rows(self, group: str, number: int, start: int, stop: int, epoch: int | None = None) -> list[Slot]:
-        """A copy of rows ``start`` to ``stop`` (exclusive) of a lease, fewer when it is shorter. Changes nothing."""
-        self._find(group)
+    def rows(
+        self,
+        group: str,
+        number: int,
+        start: int,
+        stop: int,
+        epoch: int | None = None,
+        *,
+        incarnation: str | None = None,
+    ) -> list[Slot]:
+        """A copy of rows ``start`` to ``stop`` (exclusive) of a lease, fewer when it is shorter. Changes nothing.
+
+        Raises:
+            LeaseError: LEASE_LOST, the group is of another life than ``incarnation``, if that is given.
+        """
+        self._find(group, incarnation)
         return list(self._broker.leases.rows(group, number, start, stop, epoch))
 
-    def row(self, group: str, number: int, sequence: int) -> Slot:
-        """One row of a lease.
+    def row(self, group: str, number: int, sequence: int, *, incarnation: str | None = None) -> Slot:
+        """One row of a lease; ``incarnation``: as in `rows`.
 
         Raises:
             NotFoundError: the lease has no such row.
         """
-        found = self._find(group)
+        found = self._find(group, incarnation)
         slots = self._broker.leases.rows(group, number, 0, found.held_count)
         slot = found.slot_of(sequence)
         if slot is None or slot not in slots:
@@ -209,14 +233,18 @@ class LeaseSession:
         self._find(group)
         return self._broker.leases.acknowledge(group, number, epoch)
 
-    def may_release(self, group: str) -> bool:
+    def may_release(self, group: str, epoch: int | None = None) -> bool:
         """Whether nothing is left to do for what the group acknowledged; `release` would do it at once."""
-        self._find(group)
+        self._check_run(group, epoch)
         return self._broker.leases.is_settled(group)
 
-    def release(self, group: str) -> int:
-        """Ends the group: what is not acknowledged goes back in order. Gives how many messages."""
-        self._find(group)
+    def release(self, group: str, epoch: int | None = None) -> int:
+        """Ends the group: what is not acknowledged goes back in order. Gives how many messages.
+
+        Raises:
+            LeaseError: FENCED, another run than that of ``epoch`` has the group. None: whichever has it.
+        """
+        self._check_run(group, epoch)
         return self._broker.lease_groups.release(group)
 
     def stat(self, group: str, epoch: int | None = None) -> GroupStat:
@@ -238,11 +266,23 @@ class LeaseSession:
         groups = self._broker.leases.groups
         return [group_stat(self._broker, groups[name]) for name in sorted(groups) if self._may_read(groups[name])]
 
-    def _find(self, name: str) -> LeaseGroup:
+    def _check_run(self, group: str, epoch: int | None) -> None:
+        self._find(group)
+        if epoch is not None:
+            self._broker.leases.touch(group, epoch)
+
+    def _find(self, name: str, incarnation: str | None = None) -> LeaseGroup:
         group = self._broker.leases.find(name)
         if not self._may_read(group):
             # As if it were not there: a group has no address of its own that others could be told of.
             raise self._broker.leases.lost(name)
+        if incarnation is not None and incarnation != group.incarnation:
+            raise LeaseError(
+                "DMQ5406",
+                leases.LEASE_LOST,
+                f"group '{name}' was ended and made anew since, and its leases are others now. Start over with a new"
+                " checkpoint, or set failOnDataLoss=false",
+            )
         return group
 
     def _may_read(self, group: LeaseGroup) -> bool:

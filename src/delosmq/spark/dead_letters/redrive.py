@@ -235,8 +235,13 @@ class _Redrive:
             done = lease.number
             if self._run.rate:
                 self._stop.wait(lease.rows / self._run.rate)
-        # All that was leased is acknowledged: the next run begins anew.
-        self._leases.release(group.name)
+        # All that was leased is acknowledged: the next run begins anew, unless it has the group already.
+        try:
+            self._leases.release(group)
+        except FencedError:
+            return self._report
+        except LeaseLostError:
+            pass  # ended by this call, when its first answer was lost
         self._staging[True].forget(_application(group))
         return self._report
 
@@ -280,7 +285,8 @@ class _Redrive:
         rows: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
         went = []
         now = datetime.now(UTC)
-        for batch in self._leases.rows(group.name, lease.number, 0, lease.rows, COLUMNS):
+        leased = self._leases.rows(group.name, lease.number, 0, lease.rows, COLUMNS, incarnation=group.incarnation)
+        for batch in leased:
             for letter in batch.to_pylist():
                 target = self._destinations.of(dict(letter["properties"]), letter["message_id"])
                 rows[letter["durable"]].append(as_returned(letter, target))

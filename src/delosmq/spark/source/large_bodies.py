@@ -37,7 +37,7 @@ class LargeBodies:
         return self._reader.client_of(self._broker(reference)).body(reference)
 
     def _broker(self, reference: str) -> int:
-        addresses, _ = split_reference(reference)
+        addresses, _, _ = split_reference(reference)
         for number, broker in enumerate(self._reader.options.brokers):
             if not addresses.isdisjoint(map(str, broker.servers)):
                 return number

@@ -20,6 +20,7 @@ class LeaseRange(InputPartition):
     Attributes:
         part, of: of these rows only those of message groups that belong to this part; ``of`` 1 for all rows.
         broker: index among `SourceOptions.brokers`.
+        incarnation: the life of the group in which the lease was made; another has other leases of that number.
     """
 
     group: str
@@ -29,6 +30,7 @@ class LeaseRange(InputPartition):
     part: int = 0
     of: int = 1
     broker: int = 0
+    incarnation: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class LeaseOfGroup:
     broker: int
     group: str
     lease: LeaseSummary
+    incarnation: str = ""
 
 
 def split_leases(leases: Sequence[LeaseOfGroup], min_partitions: int, *, by_group: bool = False) -> list[LeaseRange]:
@@ -66,7 +69,8 @@ def split_leases(leases: Sequence[LeaseOfGroup], min_partitions: int, *, by_grou
         for part in range(parts):
             lo, hi = (0, rows) if by_group else (rows * part // parts, rows * (part + 1) // parts)
             of_groups = (part, parts) if by_group else (0, 1)
-            ranges.append(LeaseRange(held.group, held.lease.number, lo, hi, *of_groups, broker=held.broker))
+            place = LeaseRange(held.group, held.lease.number, lo, hi, *of_groups, held.broker, held.incarnation)
+            ranges.append(place)
     return ranges
 
 

@@ -108,7 +108,7 @@ class LeaseStreamReader(OptionsReader, DataSourceStreamReader, SupportsTriggerAv
         self._check_refusal()
         begun, reached = self._marks(start), self._marks(end)
         leases = [
-            LeaseOfGroup(place.broker, mark.group, lease)
+            LeaseOfGroup(place.broker, mark.group, lease, mark.incarnation)
             for place, mark in reached.items()
             for lease in self._reader(place, reached).leases(begun.get(place), mark)
         ]
@@ -126,6 +126,7 @@ class LeaseStreamReader(OptionsReader, DataSourceStreamReader, SupportsTriggerAv
                 partition.hi,
                 self.options.columns,
                 wanted=RowChoice(partition.part, partition.of, self.options.max_body_bytes, self.options.references),
+                incarnation=partition.incarnation,
             )
         except LeaseLostError:
             if self.options.fail_on_data_loss:

@@ -18,6 +18,7 @@ from delosmq.manage.http.requests.fields import LARGEST_INT
 from delosmq.manage.http.requests.leases import (
     AckLeases,
     DescribeLeases,
+    GroupLife,
     GroupStart,
     LeaseRows,
     NextLease,
@@ -133,7 +134,8 @@ class LeaseCalls(Handlers[AccessControl]):
             names = (*names, BODY_BYTES)
         group = call.path["group"]
         session = self._session(call)
-        slots = session.rows(group, _lease_number(call.path["lease"]), wanted.lo, wanted.hi, wanted.epoch)
+        number = _lease_number(call.path["lease"])
+        slots = session.rows(group, number, wanted.lo, wanted.hi, wanted.epoch, incarnation=wanted.incarnation)
         queue = self._broker.leases.find(group).queue.name
         if wanted.of > 1:
             slots = await _rows_of_part(slots, wanted.part, wanted.of)
@@ -156,10 +158,10 @@ class LeaseCalls(Handlers[AccessControl]):
             await asyncio.sleep(0)
 
     @operation("GET", f"{_ONE}/{{lease}}/rows/{{sequence}}/body", "fetchBody", _CONSUME, media_type=BODY_TYPE)
-    async def body(self, call: Call) -> Response:
+    async def body(self, call: Call, wanted: GroupLife) -> Response:
         """The body of one row of a lease, however long."""
         numbers = _lease_number(call.path["lease"]), _lease_number(call.path["sequence"])
-        slot = self._session(call).row(call.path["group"], *numbers)
+        slot = self._session(call).row(call.path["group"], *numbers, incarnation=wanted.incarnation)
         position = self._broker.log.position
         self._host.changed()
         await wait_synced(self._parts.gate, position)
@@ -172,13 +174,13 @@ class LeaseCalls(Handlers[AccessControl]):
         return self._answer(Acked(acked))
 
     @operation("POST", f"{_ONE}/release", "releaseGroup", _CONSUME)
-    async def release(self, call: Call, nothing: ReleaseGroup) -> Answer[Released]:
+    async def release(self, call: Call, wanted: ReleaseGroup) -> Answer[Released]:
         """End a group; what it did not acknowledge goes back in order."""
         session = self._session(call)
-        while not session.may_release(call.path["group"]):
+        while not session.may_release(call.path["group"], wanted.epoch):
             self._host.changed()
             await asyncio.sleep(SETTLE_PAUSE_S)
-        return self._answer(Released(session.release(call.path["group"])))
+        return self._answer(Released(session.release(call.path["group"], wanted.epoch)))
 
 
 async def _rows_of_part(slots: list[Slot], part: int, of: int) -> list[Slot]:

@@ -62,9 +62,11 @@ class AckLeases(JsonBody):
 
 
 class ReleaseGroup(JsonBody):
-    """Nothing: an empty object, or no body at all."""
+    """``epoch``: only if that run still has the group. Without it, or any body at all, whoever has it."""
 
     may_be_left_out: ClassVar[bool] = True
+
+    epoch: Count | None = None
 
 
 class DescribeLeases(ReaderEpoch):
@@ -74,7 +76,13 @@ class DescribeLeases(ReaderEpoch):
     upto: Annotated[LeaseNumber, Field(alias="to")] = LARGEST_INT
 
 
-class LeaseRows(RowsWanted, ReaderEpoch):
+class GroupLife(QueryFields):
+    """``incarnation``: of the group that is meant; one of the same name that was made since is refused."""
+
+    incarnation: Annotated[str, Field(max_length=200)] | None = None
+
+
+class LeaseRows(RowsWanted, ReaderEpoch, GroupLife):
     """Rows ``lo`` (inclusive) to ``hi`` (exclusive) of a lease; of these one ``part`` of so many. Bodies longer than
     ``max_body_bytes`` are refused, or left out: their rows are references, with their length in ``body_bytes``."""
 
