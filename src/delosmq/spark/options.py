@@ -287,9 +287,13 @@ def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
 
 
 def _brokers(given: Mapping[str, str]) -> tuple[ConnectionOptions, ...]:
+    named = given.get("servers", "")
+    # First of all: none of a login may be quoted, in which a comma or slash looks like the end of a part.
+    if "@" in named:
+        raise OptionError("DMQ8003", "servers must not carry a login: use the options user and password")
     lists = [
         tuple(_server(text.strip()) for text in broker.split(",") if text.strip())
-        for broker in given.get("servers", "").split(";")
+        for broker in named.split(";")
         if broker.strip(" ,")
     ]
     if not lists:
@@ -312,9 +316,6 @@ def _server(text: str) -> HttpEndpoint:
         port = parts.port
     except ValueError as wrong:
         raise OptionError("DMQ8003", f"a server in the option servers has a wrong port or address: {wrong}") from None
-    # Neither this text nor its parts may be quoted when it carries a login.
-    if parts.username is not None or parts.password is not None:
-        raise OptionError("DMQ8003", "servers must not carry a login: use the options user and password")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
         raise OptionError("DMQ8003", f"{text!r} in the option servers is not host:port, http://host:port or https://…")
     return HttpEndpoint(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")

@@ -132,6 +132,9 @@ def _split(servers: str) -> list[str]:
 
 
 def _servers(text: str) -> list[str]:
+    # First of all: none of a login may be quoted, in which a comma or slash looks like the end of a part.
+    if "@" in text:
+        raise OptionError("DMQ8290", "servers must not carry a login: use the options user and password")
     if ";" in text:
         raise OptionError(
             "DMQ8290",
@@ -152,9 +155,6 @@ def _server(text: str) -> str:
         port = parts.port
     except ValueError as wrong:
         raise OptionError("DMQ8290", f"a server in the option servers has a wrong port or address: {wrong}") from None
-    # Neither this text nor its parts may be quoted when it carries a login.
-    if parts.username is not None or parts.password is not None:
-        raise OptionError("DMQ8290", "servers must not carry a login: use the options user and password")
     if parts.scheme not in PORTS or not parts.hostname or parts.path not in ("", "/") or parts.query:
         raise OptionError(
             "DMQ8290",
