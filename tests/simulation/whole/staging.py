@@ -195,7 +195,11 @@ def stage_late(life: Life, rng: Random) -> str:
     staging = life.broker.staging
     part = Part(f"{driver.name}-{life.number()}", "late")
     dead = rng.choice(driver.dead)
-    transaction = _begin(life, driver, part, dead)
+    try:
+        transaction = _begin(life, driver, part, dead)
+    except BrokerError:
+        driver.overtaken = True  # though there was no room for its part
+        raise
     if transaction is None:
         return f"a task of {dead} is refused"
     driver.overtaken = True

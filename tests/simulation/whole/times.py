@@ -24,19 +24,21 @@ class SetClock(ManualClock):
 
     Attributes:
         set_at_ms: when it was set last, by the monotonic clock.
-        latest_by_ms: how far ahead it ever was.
+        latest_by_ms, earliest_by_ms: how far ahead it ever was, and how far behind (negative).
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.set_at_ms = 0
         self.latest_by_ms = 0
+        self.earliest_by_ms = 0
 
     def set(self, by_ms: int) -> None:
         """Sets the wall clock so much ahead of the monotonic one."""
         self.set_by_ms = by_ms
         self.set_at_ms = self.now_ms
         self.latest_by_ms = max(self.latest_by_ms, by_ms)
+        self.earliest_by_ms = min(self.earliest_by_ms, by_ms)
 
     def true_wall_ms(self) -> int:
         """What the wall clock shows; a broker that is wrong about it looks at `wall_ms`."""
@@ -45,6 +47,10 @@ class SetClock(ManualClock):
     def latest_wall_ms(self) -> int:
         """The latest time it may have shown."""
         return self.now_ms + self.latest_by_ms
+
+    def cut_short(self, due_at_ms: int, longest_ms: int) -> bool:
+        """Whether an earlier start may have cut that end of a delay short, as the clock showed less then than now."""
+        return self.earliest_by_ms < self.set_by_ms and due_at_ms <= self.now_ms + self.earliest_by_ms + longest_ms
 
 
 class MeasuresDelaysByTheWall(SetClock):
