@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from pyspark.sql import functions as f
@@ -39,20 +38,23 @@ def correct(spark: Any, login: Mapping[str, str], messages: Any, shops: Any) -> 
     """Publishes what the revenue of published minutes lacks, once, and says where each order is.
 
     Args:
-        messages: the archive of orders and revenue.
+        messages: the archive of orders and revenue, the corrections so far with them. What is computed of one that
+            lacks the last correction has the number of that, and is not published.
     """
     orders = messages.where("address = 'orders'")
     results = messages.where(f.col("address") == REVENUE).select(
-        f.from_json(f.col("body").cast("string"), RESULT).alias("result"), f.col("properties")["kind"].alias("kind")
+        f.from_json(f.col("body").cast("string"), RESULT).alias("result"),
+        f.col("properties")["kind"].alias("kind"),
+        f.col("properties")["correction"].cast("int").alias("correction"),
     )
-    results = results.select("result.*", "kind").cache()
+    results = results.select("result.*", "kind", "correction").cache()
     last = results.where("kind = 'minute'").agg(f.max("minute")).first()[0] or ""
     missing = lacking(per_minute(parsed(orders), shops), results, last).cache()
     found = missing.agg(*(f.sum(name).alias(name) for name in ("ordered", "waiting", "orders"))).first()
     if found["orders"]:
         # The same number again sends nothing: what was killed after this may be repeated.
-        number = int(datetime.fromisoformat(last).timestamp()) // 60
-        corrections = as_messages(missing.where("orders != 0"), "correction").coalesce(1)
+        number = (results.agg(f.max("correction")).first()[0] or 0) + 1
+        corrections = as_messages(missing.where("orders != 0"), kind="correction", correction=str(number)).coalesce(1)
         options = {"topic": REVENUE, "transactionalId": "revenue-corrections", "batchId": number}
         corrections.write.format("delosmq").mode("append").options(**login, **options).save()
     known = {row["kind"]: row["known"] for row in results.groupBy("kind").agg(f.sum("orders").alias("known")).collect()}

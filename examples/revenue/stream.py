@@ -63,12 +63,12 @@ def per_minute(orders: Any, shops: Any) -> Any:
     )
 
 
-def as_messages(revenue: Any, kind: str) -> Any:
-    """A message for each row; those of a city stay in order, as they are a message group."""
+def as_messages(revenue: Any, **properties: str) -> Any:
+    """A message for each row, with these properties; those of a city stay in order, as they are a message group."""
     return revenue.select(
         f.to_json(f.struct("minute", "city", "orders", "cents")).alias("body"),
         f.lit("application/json").alias("content_type"),
-        f.create_map(f.lit("kind"), f.lit(kind)).alias("properties"),
+        f.create_map(*(f.lit(text) for pair in properties.items() for text in pair)).alias("properties"),
         f.col("city").alias("group_id"),
     )
 
@@ -76,7 +76,7 @@ def as_messages(revenue: Any, kind: str) -> Any:
 def closed_minutes(messages: Any, shops: Any) -> Any:
     """The stream of messages that are published: a minute and city each, once no order for it is waited for."""
     orders = parsed(messages).withWatermark("placed_at", WAIT_FOR_LATE)
-    return as_messages(per_minute(orders, shops), "minute")
+    return as_messages(per_minute(orders, shops), kind="minute")
 
 
 def publish_minutes(spark: Any, login: Mapping[str, str], checkpoint: Path, *, max_orders: int) -> Streamed:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from textwrap import dedent
@@ -18,7 +19,17 @@ import pytest
 
 import delosmq
 from delosmq.spark.machine.java import ensure_java
-from examples.revenue.__main__ import CONFIG, ORDERS, Outcome, address_of, archived, audited, login_of, run
+from examples.revenue.__main__ import (
+    CONFIG,
+    ORDERS,
+    Outcome,
+    address_of,
+    archive_all,
+    archived,
+    audited,
+    login_of,
+    run,
+)
 from examples.revenue.clients import LATE_ORDER, order_lines, send_orders, take_revenue
 from examples.revenue.corrections import Account, correct
 from examples.revenue.stream import publish_minutes, read_shops
@@ -80,6 +91,15 @@ def test_each_order_counts_once_for_its_minute_or_for_a_correction(spark: Any, t
         report = audited(spark, address, tmp_path)
         assert correct(spark, login_of(address), archived(spark, tmp_path), shops) == outcome.account
         assert take_revenue(address) == []
+        # Another one that is too late, in the same minute of the stream, is a correction of its own.
+        send_orders(address, [json.dumps({**LATE_ORDER, "order_id": "o-later"})])
+        archive_all(spark, login_of(address), tmp_path)
+        before = archived(spark, tmp_path)
+        assert correct(spark, login_of(address), before, shops) == replace(outcome.account, orders=ORDERS + 3, late=2)
+        correct(spark, login_of(address), before, shops)
+        archive_all(spark, login_of(address), tmp_path)
+        assert correct(spark, login_of(address), archived(spark, tmp_path), shops).late == 2
+        assert [json.loads(frame.body)["orders"] for frame in take_revenue(address)] == [1]
     # The audit saw all: orders, minutes and the correction, none missing and none twice.
     assert report.messages == outcome.account.orders + outcome.minutes + outcome.corrections
     assert (report.missing, report.doubles, report.lost) == (0, 0, 0)
