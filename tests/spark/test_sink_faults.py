@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 PATIENCE_S = 60.0
 LIMIT = 30
+POLICIES = {"block": AddressFullPolicy.BLOCK, "fail": AddressFullPolicy.FAIL, "drop": AddressFullPolicy.DROP}
 
 
 def login(broker: StompBroker, servers: str = "") -> dict[str, str]:
@@ -69,18 +70,18 @@ def await_that(true: Callable[[], bool]) -> None:
 
 
 class LimitedBroker(StompBroker):
-    """A broker whose addresses ``block`` and ``fail`` take `LIMIT` messages."""
+    """A broker whose addresses ``block``, ``fail`` and ``drop`` take `LIMIT` messages."""
 
     def __init__(self) -> None:
         matches = tuple(
             AddressMatch(name, {"max_size_messages": LIMIT, "address_full_policy": policy})
-            for name, policy in (("block", AddressFullPolicy.BLOCK), ("fail", AddressFullPolicy.FAIL))
+            for name, policy in POLICIES.items()
         )
         self._broker = delosmq.Broker(settings=BrokerSettings(address_settings=matches))
         self._broker.__enter__()
         super().__init__(str(self._broker.http_url), self._broker.stomp_port, self._broker.user, self._broker.password)
-        self.make_queue("block")
-        self.make_queue("fail")
+        for name in POLICIES:
+            self.make_queue(name)
 
     def stop(self) -> None:
         self._broker.__exit__(None, None, None)
@@ -106,17 +107,24 @@ def write(spark: Any, count: int, options: dict[str, str]) -> None:
     frame.write.format("delosmq").mode("append").options(**options).save()
 
 
-def test_a_full_address_that_fails_fails_the_batch_and_nothing_of_it_is_sent_or_staged(
-    spark: Any, limited: LimitedBroker
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("fail", r"DMQ8175: .*'fail' refuses the message .*FAIL"),
+        ("drop", r"DMQ8179: .* found no room at drop, .*BLOCK"),
+    ],
+)
+def test_a_full_address_that_blocks_no_sender_fails_the_batch_and_nothing_of_it_is_sent_or_staged(
+    spark: Any, limited: LimitedBroker, address: str, says: str
 ):
     from pyspark.errors import PySparkException
 
-    with pytest.raises(PySparkException, match=r"DMQ8175: .*'fail' refuses the message .*FAIL"):
-        write(spark, LIMIT + 2, {**login(limited), "queue": "fail"})
+    with pytest.raises(PySparkException, match=says):
+        write(spark, LIMIT + 2, {**login(limited), "queue": address})
     await_that(lambda: staged_parts(limited) == [])
-    assert bodies_in(limited, "fail") == []
-    write(spark, LIMIT, {**login(limited), "queue": "fail"})
-    assert len(bodies_in(limited, "fail")) == LIMIT
+    assert bodies_in(limited, address) == []
+    write(spark, LIMIT, {**login(limited), "queue": address})
+    assert len(bodies_in(limited, address)) == LIMIT
 
 
 def test_a_batch_larger_than_its_address_takes_is_refused_with_the_remedy(spark: Any, limited: LimitedBroker):
