@@ -29,8 +29,8 @@ def sources(fake: FakeBroker) -> Iterator[Any]:
 
     def make(kind: str = "stream", **options: str) -> Any:
         raw = {"servers": fake.servers, "user": fake.user, "password": fake.password, "subscribe": "q"}
-        raw |= {"columns": "body,sequence", "retryTimeoutMs": "0", "pollTimeoutMs": "0"}
-        raw |= ({"group.id": "g"} if kind == "stream" else {}) | options
+        raw |= {"columns": "body,sequence", "retryTimeoutMs": "0"}
+        raw |= ({"group.id": "g", "pollTimeoutMs": "0"} if kind == "stream" else {}) | options
         source = DelosSource(raw)
         reader = source.streamReader(source.schema()) if kind == "stream" else source.reader(source.schema())
         made.append(reader)
