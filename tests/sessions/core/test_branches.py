@@ -130,6 +130,27 @@ def test_a_branch_that_is_open_when_another_starts_is_rolled_back() -> None:
     assert told(session, XaEnd()) == XAER_NOTA
 
 
+def test_a_branch_outlives_the_refusal_to_resume_it_while_it_runs() -> None:
+    session = opened()
+    told(session, XaStart())
+    session.send("orders", "a")
+    assert told(session, XaResume()) == XAER_PROTO
+    assert told(session, XaEnd()) == 0
+    packet = XaCommit()
+    packet.one_phase = True
+    assert told(session, packet) == 0
+    assert session.bench.queue("orders").message_count == 1
+
+
+def test_a_branch_outlives_the_refusal_to_work_in_another_one() -> None:
+    session = opened()
+    told(session, XaStart())
+    session.send("orders", "a")
+    assert told(session, XaJoin(), CoreXid(7, b"unknown", b"global")) == XAER_NOTA
+    assert told(session, XaResume(), CoreXid(7, b"unknown", b"global")) == XAER_PROTO
+    assert told(session, XaEnd()) == 0
+
+
 def test_prepared_branches_outlive_a_lost_connection_and_others_do_not() -> None:
     session = opened()
     ended(session, "a")

@@ -323,6 +323,15 @@ def test_a_browser_sees_all_without_start_and_takes_nothing() -> None:
     assert session.bench.queue("orders").message_count == 2
 
 
+def test_what_a_queue_lends_is_a_first_delivery() -> None:
+    board = QueueSettings("board", "board", ANYCAST, non_destructive=True)
+    session = CoreBench(queues=(board,)).session()
+    session.send("board", "a")
+    session.start()
+    assert session.consumer("board").bodies() == "a"
+    assert session.consumer("board").bodies() == "a"
+
+
 @pytest.mark.parametrize(
     "text",
     ["colour = 'red'", "AMQDurable = 'NON_DURABLE'", "AMQPriority = 9", "AMQAddress = 'orders' AND colour = 'red'"],

@@ -61,7 +61,8 @@ def test_a_query_tells_what_a_missing_queue_would_be() -> None:
     session = CoreBench(address_settings={"#": {"default_max_consumers": 5}}).session()
     answer = query(session, "topic::mine")
     assert (answer.exists, answer.name, answer.address, answer.auto_create_queues) == (False, "mine", "topic", True)
-    assert answer.max_consumers == 5
+    assert (answer.max_consumers, answer.auto_created) == (5, False)
+    assert query(session, "orders::mine").routing_type == MULTICAST  # as the settings say, whatever the address takes
     assert not query(CoreBench(address_settings=CLOSED).session(), "x").auto_create_queues
 
 

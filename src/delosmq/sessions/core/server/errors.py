@@ -256,3 +256,8 @@ def xid_wrong(longest: int) -> str:
 @error_of("DMQ5652", CoreXaError)
 def branch_failed() -> str:
     return "its client has lost what it did in this branch: roll it back."
+
+
+@error_of("DMQ5653", CoreXaError)
+def in_another_branch() -> str:
+    return "the session works in a branch already: end or suspend that one before another is resumed."

@@ -98,8 +98,11 @@ class CoreConsumer(DeliveryPort):
             self._put(slot, frame, slot.sequence)
 
     def encode(self, slot: Slot, delivery_count: int) -> FrameParts:
+        return self._encoder.encode(slot.message, self._told(delivery_count))
+
+    def _told(self, delivery_count: int) -> int:
         # A browser looks: that is no delivery.
-        return self._encoder.encode(slot.message, delivery_count - 1 if slot.borrowed else delivery_count)
+        return delivery_count - 1 if self.is_browser else delivery_count
 
     def _put(self, slot: Slot, frame: bytes, sequence: int) -> None:
         self.credit.spend(len(frame))
@@ -107,8 +110,7 @@ class CoreConsumer(DeliveryPort):
         self._outbox.put(self.stream, position, frame, sequence)
 
     def _begin_large(self, slot: Slot) -> None:
-        count = slot.delivery_count - 1 if slot.borrowed else slot.delivery_count
-        frame, body = self._encoder.encode_large(slot.message, count)
+        frame, body = self._encoder.encode_large(slot.message, self._told(slot.delivery_count))
         self._large = LargeDelivery(slot, body)
         self._put(slot, frame, NO_SEQUENCE)
         self.go_on_large()

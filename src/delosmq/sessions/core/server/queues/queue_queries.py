@@ -6,7 +6,7 @@ Source: ActiveMQServerImpl.bindingQuery and queueQuery of Artemis.
 from typing import Final
 
 from delosmq.engine.api import Address, Queue
-from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
+from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AddressSettings
 from delosmq.sessions.core.server.destinations import CoreDestinations
@@ -91,9 +91,8 @@ class QueueQueries:
         answer.address = address
         answer.exists = address == self._management_address
         answer.auto_create_queues = settings.auto_create_queues
-        answer.auto_created = True
         answer.purge_on_no_consumers = settings.default_purge_on_no_consumers
-        answer.routing_type = routing or self._broker.bindings.resolve_routing(address, ANY_ROUTING)
+        answer.routing_type = routing or settings.default_queue_routing_type
         answer.max_consumers = settings.default_max_consumers
         _say_defaults(answer.attributes, settings)
 

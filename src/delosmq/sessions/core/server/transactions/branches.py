@@ -1,7 +1,8 @@
 """The branches of distributed transactions in which a session works.
 
 Source: ServerSessionImpl.xaStart and its siblings of Artemis. A branch that is open when another one is started is
-rolled back. Branches outlive the session that began them, unless its connection is lost before they are prepared.
+rolled back; when the session joins another one, it goes on without the session. Branches outlive the session that began
+them, unless its connection is lost before they are prepared.
 """
 
 from typing import Final
@@ -62,21 +63,26 @@ class SessionBranches:
 
     def start(self, xid: CoreXid) -> None:
         """Raises XaError: as `Branches.start`."""
-        self._associate(xid_of(xid), TMNOFLAGS)
+        self._start(xid_of(xid))
+
+    def _start(self, key: bytes) -> None:
+        stale = self.current
+        if stale is not None:
+            self.current = None
+            self._abandon(stale)
+        self._associate(key, TMNOFLAGS)
 
     def join(self, xid: CoreXid) -> None:
         """Raises XaError: as `Branches.start`."""
         self._associate(xid_of(xid), TMJOIN)
 
     def resume(self, xid: CoreXid) -> None:
-        """Raises XaError: as `Branches.start`."""
+        """Raises XaError: the session works in a branch already; or as `Branches.start`."""
+        if self.current is not None:
+            raise errors.in_another_branch()
         self._associate(xid_of(xid), TMRESUME)
 
     def _associate(self, key: bytes, flags: int) -> None:
-        stale = self.current
-        if stale is not None:
-            self.current = None
-            self._abandon(stale)
         branch = self._broker.branches.start(key, flags, self._owner, self._user)
         known = self._known.get(key)
         if known is None or known.transaction is not branch:
@@ -118,7 +124,7 @@ class SessionBranches:
         """What the client did in a branch was lost on its side: it can only be rolled back."""
         key = xid_of(xid)
         if self._broker.branches.branch(key) is None:
-            self._associate(key, TMNOFLAGS)
+            self._start(key)
         branch = self._broker.branches.branch(key)
         if branch is not None:
             branch.set_rollback_only(errors.branch_failed())
