@@ -38,9 +38,13 @@ def client_libraries() -> tuple[list[Path], str]:
     return [files.find(f"usr/share/java/{name}.jar") for name in LIBRARIES], files.version()
 
 
-def compiled(sources: Path, libraries: Sequence[Path], cache: Path) -> Path:
-    """The folder of the compiled programs, named by what they were compiled from."""
-    found = sorted(sources.glob("*.java"))
+def compiled(sources: Path, libraries: Sequence[Path], cache: Path, *shared: Path) -> Path:
+    """The folder of the compiled programs, named by what they were compiled from.
+
+    Args:
+        shared: folders of more sources.
+    """
+    found = [source for folder in (sources, *shared) for source in sorted(folder.glob("*.java"))]
     digest = hashlib.sha256("".join(str(path.resolve()) for path in libraries).encode())
     for source in found:
         digest.update(source.read_bytes())

@@ -214,11 +214,15 @@ class DelosMQ(Broker):
         if done.returncode:
             raise BrokerFailed(f"`delosmq create` fails; it said:\n{done.stderr.strip()}")
         etc = instance / "etc"
-        self.secure.make()
-        text = self.secure.fill((CONFIGURATIONS / "broker.xml").read_text())
-        (etc / "broker.xml").write_text(text.replace("{port}", str(self.port)))
+        (etc / "broker.xml").write_text(self.configuration())
         bootstrap = etc / "bootstrap.xml"
         bootstrap.write_text(_WEB_BIND.sub(f"http://127.0.0.1:{free_port()}", bootstrap.read_text(), count=1))
+
+    def configuration(self) -> str:
+        """Its broker.xml. Raises Missing."""
+        self.secure.make()
+        text = self.secure.fill((CONFIGURATIONS / "broker.xml").read_text())
+        return text.replace("{port}", str(self.port))
 
     def command(self) -> list[str]:
         return [*_DELOSMQ, "run", str(self.directory / "instance")]

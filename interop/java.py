@@ -18,6 +18,8 @@ __all__ = ["CACHE", "Client", "Missing", "client"]
 HERE = Path(__file__).resolve().parent
 CACHE = HERE / ".cache"
 SOURCES = HERE / "openwire" / "java"
+SHARED: Final = HERE / "java"
+"""What programs of all clients have in common; none of it names JMS."""
 
 # From 6.0 on the client implements Jakarta Messaging: the same interfaces under another name.
 _JAVAX: Final = re.compile(r"\bjavax\.jms\b")
@@ -97,7 +99,7 @@ def client(jars: Path | None = None, *, options: tuple[str, ...] = ()) -> Client
             libraries, version = client_libraries()
         else:
             libraries, version = sorted(jars.glob("*.jar")), version_in(jars)
-        classes = compiled(sources(libraries), libraries, CACHE / "classes")
+        classes = compiled(sources(libraries), libraries, CACHE / "classes", SHARED)
         java = tool("java")
     except BrokerUnavailable as error:
         raise Missing(f"The Java client can't be had: {error}") from error

@@ -88,6 +88,7 @@ ARTEMIS: Final = Wanted(
     # For its store in a database.
     (("org.postgresql", "postgresql", "[42.7.0,42.8.0-alpha)"),),
 )
+ARTEMIS_CLIENT: Final = Wanted("artemis-client", ("artemis-jms-client",))
 KAFKA: Final = Wanted("kafka", ("kafka_2.13",), group="org.apache.kafka", timeout_s=900.0)
 SPARK_KAFKA: Final = Wanted(
     "spark-kafka",

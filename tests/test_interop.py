@@ -12,7 +12,7 @@ import pytest
 from interop.__main__ import Ways, main
 from interop.brokers import NewestClassic
 from interop.compare import Difference, Verdict, compare, read_differences
-from interop.java import SOURCES, Client, sources, version_in
+from interop.java import SHARED, SOURCES, Client, sources, version_in
 from interop.maven import BROKER, NEWEST, SPARK_KAFKA, fetched
 from interop.missing import Missing
 from interop.openwire.record import Tap
@@ -109,8 +109,14 @@ def test_a_client_that_implements_jakarta_gets_the_programs_in_its_names(tmp_pat
     assert "import jakarta.jms.Connection;" in text
     assert "javax.jms" not in text
     # That of transactions is part of Java itself.
-    assert "javax.transaction.xa.XAException" in text
+    assert "import javax.transaction.xa.XAResource;" in (translated / "XaTransactions.java").read_text("utf-8")
     assert sorted(path.name for path in translated.iterdir()) == sorted(path.name for path in SOURCES.glob("*.java"))
+
+
+def test_what_programs_of_all_clients_share_needs_no_translation():
+    shared = [path.read_text("utf-8") for path in SHARED.glob("*.java")]
+    assert shared
+    assert not [text for text in shared if "javax.jms" in text]
 
 
 @pytest.mark.parametrize("jar", ["", "activemq-client.jar", "activemq-broker-6.3.1.jar"])
@@ -178,6 +184,10 @@ class TestMaven:
             fetched("../6.0", tmp_path)
 
 
+CLASSIC = ["debian", "newest", "newest broker"]
+BY_CORE = ["Artemis 2.44.0", "Artemis 2.6.4", "Artemis 2.28.0"]
+
+
 class Runs:
     """A whole run without brokers, Java or network: it knows which clients were compared."""
 
@@ -187,7 +197,15 @@ class Runs:
         self._lacking = lacking
         self.routed: list[tuple[str, tuple[str, ...]]] = []
         self.programs: dict[str, list[str]] = {}
-        self.ways = Ways(self._fetch, self._prepare, self._compare, self._compare_newest, self._show_routers, cache)
+        self.ways = Ways(
+            self._fetch,
+            self._prepare,
+            self._compare,
+            self._compare_newest,
+            self._compare_core,
+            self._show_routers,
+            cache,
+        )
 
     def _fetch(self, version: str, cache: Path) -> Path:
         if self._lacking == "network":
@@ -210,6 +228,14 @@ class Runs:
             raise Missing("Maven said: Unknown host.")
         return self._codes.get("routers", 0)
 
+    def _compare_core(self, version: str, cache: Path, wanted: argparse.Namespace) -> int:
+        name = f"Artemis {version}"
+        if self._lacking in ("network", name):
+            raise Missing("Maven said: Unknown host.")
+        self.compared.append(name)
+        self.programs[name] = wanted.core
+        return self._codes.get(name, 0)
+
     def _compare_newest(self, cache: Path, _wanted: argparse.Namespace) -> int:
         self._fetch("newest broker", cache)
         self.compared.append("newest broker")
@@ -220,7 +246,7 @@ class TestWhatARunMayDoWithout:
     def test_a_whole_run_uses_both_clients_and_both_brokers(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         runs = Runs(tmp_path)
         assert main([], runs.ways) == 0
-        assert runs.compared == ["debian", "newest", "newest broker"]
+        assert runs.compared == [*CLASSIC, *BY_CORE]
         assert "NOT" not in "".join(capsys.readouterr())
 
     def test_a_whole_run_has_some_programs_with_the_newest_client(self, tmp_path: Path):
@@ -258,11 +284,11 @@ class TestWhatARunMayDoWithout:
         assert main(["artemis-target"], Runs(tmp_path, lacking="Artemis").ways) == 1
         assert capsys.readouterr().err == "NOTHING COMPARED. Maven said: Unknown host.\n"
 
-    @pytest.mark.parametrize("different", ["debian", "newest", "newest broker"])
+    @pytest.mark.parametrize("different", [*CLASSIC, *BY_CORE])
     def test_what_differs_with_any_of_them_fails_the_run(self, tmp_path: Path, different: str):
         runs = Runs(tmp_path, codes={different: 1})
         assert main([], runs.ways) == 1
-        assert runs.compared == ["debian", "newest", "newest broker"]
+        assert runs.compared == [*CLASSIC, *BY_CORE]
 
     @pytest.mark.parametrize("code", [0, 1])
     def test_without_a_network_its_last_words_are_that_the_newest_ones_were_left_out(
@@ -272,12 +298,33 @@ class TestWhatARunMayDoWithout:
         # What continuous integration runs: what may be missing hides nothing that was found before.
         assert main(["--allow-missing"], runs.ways) == code
         assert runs.compared == ["debian"]
-        told = [line for line in capsys.readouterr().out.splitlines() if line][-3:]
+        told = [line for line in capsys.readouterr().out.splitlines() if line][-6:]
         assert told == [
-            "NOT COMPARED: Artemis as a target of routers. Maven said: Unknown host.",
-            "NOT COMPARED: the newest client. Maven said: Unknown host.",
-            "NOT COMPARED: the newest broker. Maven said: Unknown host.",
+            f"NOT COMPARED: {what}. Maven said: Unknown host."
+            for what in (
+                "Artemis as a target of routers",
+                "the newest client",
+                "the newest broker",
+                "Artemis's client 2.44.0, by CORE",
+                "Artemis's client 2.6.4, by CORE",
+                "Artemis's client 2.28.0, by CORE",
+            )
         ]
+
+    def test_an_old_client_of_artemis_that_is_missing_leaves_the_others(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ):
+        runs = Runs(tmp_path, lacking="Artemis 2.6.4")
+        assert main([], runs.ways) == 0
+        assert runs.compared == [*CLASSIC, "Artemis 2.44.0", "Artemis 2.28.0"]
+        assert capsys.readouterr().out.splitlines()[-1].startswith("NOT COMPARED: Artemis's client 2.6.4, by CORE. ")
+
+    def test_programs_by_core_alone(self, tmp_path: Path):
+        runs = Runs(tmp_path, codes={"Artemis 2.17.0": 1})
+        assert main(["core-xa", "core-large"], runs.ways) == 0
+        assert main(["core-xa", "--artemis-client", "2.17.0"], runs.ways) == 1
+        assert runs.compared == ["Artemis 2.44.0", "Artemis 2.17.0"]
+        assert runs.programs == {"Artemis 2.44.0": ["core-xa", "core-large"], "Artemis 2.17.0": ["core-xa"]}
 
     def test_a_client_that_was_asked_for_and_cannot_be_had_fails_the_run(self, tmp_path: Path):
         runs = Runs(tmp_path, lacking="network")

@@ -14,7 +14,7 @@ from delosmq.model.errors import LimitError
 from delosmq.server.discovery.multicast import open_receiver, open_sender
 from interop.brokers import Broker
 from interop.maven import ARTEMIS_VERSION
-from interop.routers.clients import HOST, PATIENCE_S, NotShown
+from interop.routers.clients import HOST, PATIENCE_S, Login, NotShown
 from interop.routers.programs import RouterProgram, check
 from interop.routers.site import ADMIN, CLUSTER, GROUP, Site, node_id_of
 
@@ -62,6 +62,7 @@ class Artemis(Broker):
 
     name = f"Artemis {ARTEMIS_VERSION}"
     options: tuple[str, ...] = _OPTIONS
+    users: tuple[Login, ...] = (ADMIN, CLUSTER)
 
     def __init__(self, directory: Path, jars: Path, announcement: str = "") -> None:
         super().__init__(directory)
@@ -70,16 +71,17 @@ class Artemis(Broker):
 
     def prepare(self) -> None:
         self._java = tool("java")
-        permissions = "".join(f'<permission type="{kind}" roles="amq"/>' for kind in _KINDS)
-        (self.directory / "broker.xml").write_text(
-            _BROKER_XML.format(
-                store=self.store(),
-                directory=self.directory,
-                announcement=self._announcement,
-                host=HOST,
-                port=self.port,
-                permissions=permissions,
-            )
+        (self.directory / "broker.xml").write_text(self.configuration())
+
+    def configuration(self) -> str:
+        """Its broker.xml."""
+        return _BROKER_XML.format(
+            store=self.store(),
+            directory=self.directory,
+            announcement=self._announcement,
+            host=HOST,
+            port=self.port,
+            permissions="".join(f'<permission type="{kind}" roles="amq"/>' for kind in _KINDS),
         )
 
     def store(self) -> str:
@@ -87,7 +89,7 @@ class Artemis(Broker):
         return "<persistence-enabled>false</persistence-enabled>"
 
     def command(self) -> list[str]:
-        users = [word for one in (ADMIN, CLUSTER) for word in (one.user, one.password)]
+        users = [word for one in self.users for word in (one.user, one.password)]
         return [
             self._java,
             *self.options,

@@ -38,76 +38,18 @@ public final class Main {
         PROGRAMS.put("xa-transactions", XaTransactions::new);
     }
 
-    /** A broker that lets so many cases hang will let the others hang as well. */
-    private static final int MOST_HANGING = 3;
-    private static final int GAVE_UP = 3;
-
     private Main() {}
 
     public static void main(String[] arguments) throws Exception {
         Program program = PROGRAMS.get(arguments[1]).get();
         String wanted = arguments.length > 2 ? arguments[2] : "";
         List<Case> cases = new ArrayList<>();
-        program.list((name, body) -> cases.add(new Case(name, body)));
-        int hanging = 0;
-        for (Case one : cases) {
-            if (one.name.startsWith(wanted) && one.run(arguments[0])) {
-                hanging++;
+        program.list((name, body) -> {
+            if (name.startsWith(wanted)) {
+                Stage stage = new Stage(arguments[0], name);
+                cases.add(new Case(stage, () -> body.run(stage)));
             }
-            if (hanging == MOST_HANGING) {
-                System.exit(GAVE_UP);
-            }
-        }
-        // Threads of a client that lost its broker must not keep the process.
-        System.exit(0);
-    }
-
-    private static final class Case {
-        final String name;
-        private final Body body;
-        private Throwable failure;
-
-        Case(String name, Body body) {
-            this.name = name;
-            this.body = body;
-        }
-
-        /** Says whether it hangs. */
-        boolean run(String url) throws InterruptedException {
-            System.out.println("case " + name);
-            Stage stage = new Stage(url, name);
-            Thread thread = new Thread(() -> {
-                try {
-                    body.run(stage);
-                } catch (Throwable thrown) {
-                    failure = thrown;
-                }
-            });
-            thread.setDaemon(true);
-            thread.start();
-            thread.join(stage.limitMs());
-            boolean hangs = thread.isAlive();
-            if (hangs) {
-                stage.say("hangs");
-                for (StackTraceElement frame : thread.getStackTrace()) {
-                    stage.note("at %s", frame);
-                }
-                thread.interrupt();
-            } else if (failure != null) {
-                stage.say("fails with %s", Stage.classes(failure));
-                stage.note("%s", failure.getMessage());
-                for (StackTraceElement frame : failure.getStackTrace()) {
-                    if (frame.getClassName().startsWith("interop.")) {
-                        stage.note("at %s", frame);
-                    }
-                }
-            }
-            stage.print();
-            Thread closing = new Thread(stage::close);
-            closing.setDaemon(true);
-            closing.start();
-            closing.join(20_000);
-            return hangs;
-        }
+        });
+        Case.runAll(cases);
     }
 }

@@ -6,9 +6,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Enumeration;
 import java.util.List;
-import java.util.concurrent.Callable;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
@@ -32,81 +29,19 @@ import org.apache.activemq.command.ActiveMQQueue;
 import org.apache.activemq.command.ActiveMQTopic;
 
 /** What a case works with: connections that are closed after it, names of its own, and lines of what it sees. */
-final class Stage implements AutoCloseable {
-    static final String USER = "interop";
-    static final String PASSWORD = "interop-passcode";
-    /** For what must come. */
-    static final long LONG_MS = 15_000;
+final class Stage extends Scene {
     /** For what must not come. */
     static final long SHORT_MS = 300;
 
     private final URI broker;
-    private final String name;
-    private final List<String> lines = Collections.synchronizedList(new ArrayList<>());
     private final List<ActiveMQConnection> connections = Collections.synchronizedList(new ArrayList<>());
-    private boolean printed;
-    private long limitMs = 60_000;
 
     Stage(String url, String name) {
+        super(name);
         this.broker = URI.create(url);
-        this.name = name;
-    }
-
-    synchronized long limitMs() {
-        return limitMs;
     }
 
     // --- what is seen
-
-    /** A line that must be the same with every broker. */
-    void say(String format, Object... values) {
-        lines.add(values.length == 0 ? format : String.format(format, values));
-    }
-
-    /** A line for the reader, which is not compared. */
-    void note(String format, Object... values) {
-        lines.add("~ " + String.format(format, values));
-    }
-
-    void print() {
-        synchronized (lines) {
-            for (String line : lines) {
-                System.out.println("  " + line.replace("\n", "\\n").replace("\r", "\\r"));
-            }
-            lines.clear();
-        }
-        System.out.flush();
-    }
-
-    /** Says whether it works, or which error it gives. */
-    boolean attempt(String what, Action action) {
-        Callable<?> nothing = () -> {
-            action.run();
-            return null;
-        };
-        return attempt(what, nothing);
-    }
-
-    boolean attempt(String what, Callable<?> action) {
-        try {
-            action.call();
-            say("%s: works", what);
-            return true;
-        } catch (Throwable error) {
-            say("%s: %s", what, classes(error));
-            note("%s", error.getMessage());
-            return false;
-        }
-    }
-
-    /** The class of an error and of what it links to. */
-    static String classes(Throwable error) {
-        StringBuilder text = new StringBuilder(error.getClass().getName());
-        if (error instanceof javax.transaction.xa.XAException) {
-            text.append(" code ").append(((javax.transaction.xa.XAException) error).errorCode);
-        }
-        return text.toString();
-    }
 
     /** Text, deliveries so far and whether the message is marked as redelivered. */
     static String show(Message message) throws JMSException {
@@ -129,11 +64,6 @@ final class Stage implements AutoCloseable {
     }
 
     // --- names
-
-    /** The case's name as part of a destination's name, with a suffix. */
-    String own(String suffix) {
-        return "interop." + name.replaceAll("[^A-Za-z0-9]+", "_") + suffix;
-    }
 
     Queue queue() {
         return new ActiveMQQueue(own(""));
@@ -394,41 +324,8 @@ final class Stage implements AutoCloseable {
         }
     }
 
-    static void await(CountDownLatch latch) throws InterruptedException {
-        if (!latch.await(LONG_MS, TimeUnit.MILLISECONDS)) {
-            throw new IllegalStateException("still " + latch.getCount() + " to come");
-        }
-    }
-
     /** Waits until that many messages lie ready in the client. */
     static void ready(MessageConsumer consumer, int count) throws Exception {
         until(() -> ((ActiveMQMessageConsumer) consumer).getMessageSize() >= count);
-    }
-
-    /** Waits for a condition that another thread brings about. */
-    static void until(Callable<Boolean> condition) throws Exception {
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LONG_MS);
-        while (!condition.call()) {
-            if (System.nanoTime() > end) {
-                throw new IllegalStateException("never comes true");
-            }
-            Thread.sleep(5);
-        }
-    }
-
-    // --- the harness
-
-    /** Lets a case take longer than usual. */
-    synchronized void allow(long milliseconds) {
-        limitMs = milliseconds;
-    }
-
-    /** Asks the harness for something and waits until it is done. */
-    static void harness(String request) throws Exception {
-        System.out.println("@" + request);
-        System.out.flush();
-        while (System.in.read() != '\n') {
-            // The answer is an empty line.
-        }
     }
 }

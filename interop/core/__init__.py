@@ -1,0 +1,1 @@
+"""Programs of Artemis's own clients, on DelosMQ and on Artemis, compared."""
