@@ -20,10 +20,10 @@ import pytest
 
 from benchmarks.machine import free_port
 from delosmq.model.settings import DatabaseStoreSettings
+from tests.patience import PATIENCE_S
 
 USER = "broker"
 PASSWORD = "of the broker's login"
-PATIENCE_S = 60.0
 _SYSTEM_USER = "postgres"
 _schemas = count(1)
 

@@ -22,11 +22,12 @@ from delosmq.storage.journal.manifest import Manifest, load
 from delosmq.storage.journal.records import decode_file_header
 from delosmq.storage.journal.recovery.node_id import load_node_id
 from tests.memory import living
+from tests.patience import PATIENCE_S
 
 
 def stomp_session(broker: delosmq.Broker, frames: str, until: bytes) -> bytes:
     """Logs in, sends frames (NUL written as ^@) and reads until ``until`` came."""
-    with socket.create_connection((broker.host, broker.stomp_port), timeout=10) as peer:
+    with socket.create_connection((broker.host, broker.stomp_port), timeout=PATIENCE_S) as peer:
         login = f"CONNECT\naccept-version:1.2\nhost:x\nlogin:{broker.user}\npasscode:{broker.password}\n\n^@"
         peer.sendall((login + frames).replace("^@", "\0").encode())
         seen = b""
@@ -47,7 +48,7 @@ def test_it_is_up_inside_the_block_and_gone_after_it() -> None:
         assert b"receipt-id:sent" in stomp_session(broker, SEND, b"receipt-id:sent")
         assert b"hello" in stomp_session(broker, TAKE, b"hello")
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=10)
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
     with pytest.raises(MisuseError, match="not running"):
         _ = broker.stomp_port
 
@@ -112,7 +113,7 @@ def test_a_port_in_use_is_one_sentence() -> None:
 
 def test_http_is_there_unless_it_is_left_out() -> None:
     with delosmq.Broker() as broker:
-        with urllib.request.urlopen(f"{broker.http_url}/health/ready", timeout=10) as answer:
+        with urllib.request.urlopen(f"{broker.http_url}/health/ready", timeout=PATIENCE_S) as answer:
             assert answer.status == 200
     with delosmq.Broker(http=False) as broker, pytest.raises(MisuseError, match="without HTTP"):
         _ = broker.http_url
@@ -199,4 +200,4 @@ def test_a_message_expires_at_its_time_in_a_queue_that_has_no_consumer() -> None
             return queue.counters.expired == 1
 
         # Without a consumer, and long before the next scan of the broker's queues.
-        assert broker.call(asyncio.wait_for(expired(), 20))
+        assert broker.call(asyncio.wait_for(expired(), PATIENCE_S))

@@ -35,6 +35,7 @@ from delosmq.model.settings import (
     WebBind,
 )
 from tests.certificates import make_stores
+from tests.patience import PATIENCE_S
 
 COMPILED = not (model_settings.__file__ or "").endswith(".py")
 BROKER_XML = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
@@ -81,7 +82,7 @@ def test_ports_and_urls_are_those_that_were_asked_for() -> None:
         assert broker.openwire_url == f"tcp://127.0.0.1:{openwire}"
         assert broker.http_url == f"http://127.0.0.1:{http}"
         for port in (stomp, openwire, http):
-            socket.create_connection(("127.0.0.1", port), timeout=10).close()
+            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
 
 
 def test_a_broker_xml_says_what_the_broker_is(tmp_path: Path) -> None:

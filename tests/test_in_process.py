@@ -8,8 +8,7 @@ import pytest
 
 from delosmq import in_process
 from delosmq.in_process import LocalPort, MemoryTransport
-
-WAIT_S = 10.0
+from tests.patience import PATIENCE_S
 
 
 class End(asyncio.Protocol):
@@ -66,7 +65,7 @@ class Peer:
 
     def do(self, name: str, *arguments: bytes) -> None:
         """Calls a method of the end in its loop."""
-        assert self.accepted.wait(WAIT_S)
+        assert self.accepted.wait(PATIENCE_S)
         done = threading.Event()
 
         def call() -> None:
@@ -74,7 +73,7 @@ class Peer:
             done.set()
 
         self.loop.call_soon_threadsafe(call)
-        assert done.wait(WAIT_S)
+        assert done.wait(PATIENCE_S)
 
     def stop(self) -> None:
         if not self.loop.is_closed():
@@ -90,7 +89,7 @@ def peer() -> Iterator[Peer]:
 
 
 async def until(event: threading.Event) -> None:
-    assert await asyncio.to_thread(event.wait, WAIT_S)
+    assert await asyncio.to_thread(event.wait, PATIENCE_S)
     event.clear()
 
 
@@ -163,10 +162,10 @@ async def test_an_end_that_waits_for_one_that_goes_is_reset(peer: Peer) -> None:
 async def test_what_an_end_said_before_it_went_is_read_though_the_other_one_writes(peer: Peer, end: str) -> None:
     ours = End(keeps_open=True)
     transport = peer.port.connect(ours)
-    await asyncio.to_thread(peer.accepted.wait, WAIT_S)
+    await asyncio.to_thread(peer.accepted.wait, PATIENCE_S)
     peer.do("write", b"last words")
     peer.do(end)
-    assert peer.end.lost.wait(WAIT_S)
+    assert peer.end.lost.wait(PATIENCE_S)
     transport.write(b"x")  # before the loop has read
     await until(ours.lost)
     assert ours.received == b"last words"
@@ -177,7 +176,7 @@ async def test_what_an_end_said_before_it_went_is_read_though_the_other_one_writ
 async def test_what_an_end_said_before_its_loop_ended_is_read_though_the_other_one_writes(peer: Peer) -> None:
     ours = End()
     transport = peer.port.connect(ours)
-    await asyncio.to_thread(peer.accepted.wait, WAIT_S)
+    await asyncio.to_thread(peer.accepted.wait, PATIENCE_S)
     peer.do("write", b"last words")
     peer.stop()
     transport.write(b"x")
@@ -188,11 +187,11 @@ async def test_what_an_end_said_before_its_loop_ended_is_read_though_the_other_o
 async def test_an_end_that_does_not_read_loses_what_it_was_told_with_a_reset(peer: Peer) -> None:
     ours = End()
     transport = peer.port.connect(ours)
-    await asyncio.to_thread(peer.accepted.wait, WAIT_S)
+    await asyncio.to_thread(peer.accepted.wait, PATIENCE_S)
     transport.pause_reading()
     peer.do("write", b"last words")
     peer.do("abort")
-    assert peer.end.lost.wait(WAIT_S)
+    assert peer.end.lost.wait(PATIENCE_S)
     transport.write(b"x")
     await until(ours.lost)
     assert (ours.received, ours.told) == (b"", ["ConnectionResetError"])
@@ -205,10 +204,10 @@ async def test_a_loop_that_ends_before_it_has_accepted_is_an_end_that_is_gone(pe
     def stop() -> None:
         peer.loop.stop()
         is_stopping.set()
-        is_called.wait(WAIT_S)
+        is_called.wait(PATIENCE_S)
 
     peer.loop.call_soon_threadsafe(stop)
-    assert is_stopping.wait(WAIT_S)
+    assert is_stopping.wait(PATIENCE_S)
     peer.port.connect(ours)
     is_called.set()
     await until(ours.lost)

@@ -3,7 +3,6 @@
 import struct
 from pathlib import Path
 
-from delosmq.testing.processes.broker_process import PATIENCE_S as PATIENCE_S
 from delosmq.testing.processes.broker_process import USER as USER
 from delosmq.testing.processes.broker_process import BrokerProcess as RealBroker
 

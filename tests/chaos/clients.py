@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import pyarrow.ipc
 
-from tests.chaos.broker_process import PASSWORD, PATIENCE_S, USER
+from tests.chaos.broker_process import PASSWORD, USER
+from tests.patience import PATIENCE_S
 
 WINDOW = 20
 BACKLOG = 100

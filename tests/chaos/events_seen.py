@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from tests.chaos.broker_process import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 SENT: Final = "sent"
 CONFIRMED: Final = "confirmed"

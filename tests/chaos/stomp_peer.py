@@ -9,7 +9,8 @@ import stomp
 from stomp.exception import StompException
 from stomp.utils import Frame
 
-from tests.chaos.broker_process import PASSWORD, PATIENCE_S, USER
+from tests.chaos.broker_process import PASSWORD, USER
+from tests.patience import PATIENCE_S
 
 
 def now_ms() -> int:

@@ -12,8 +12,9 @@ from random import Random
 
 import pytest
 
-from tests.chaos.broker_process import PATIENCE_S, BrokerProcess
+from tests.chaos.broker_process import BrokerProcess
 from tests.chaos.clients import END, LeaseReader, Memory, Worker, consume, number_of, produce
+from tests.patience import PATIENCE_S
 
 KILLS = int(os.environ.get("DELOSMQ_KILLS", "3"))
 SEED = int(os.environ.get("DELOSMQ_SEED", "1"))

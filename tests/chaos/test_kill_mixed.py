@@ -19,12 +19,13 @@ import pytest
 
 from tests.chaos import mixed_clients as clients
 from tests.chaos import promises
-from tests.chaos.broker_process import PATIENCE_S, BrokerProcess
+from tests.chaos.broker_process import BrokerProcess
 from tests.chaos.clients import Worker
 from tests.chaos.events_seen import Happening, Record
 from tests.chaos.mixed_clients import Load
 from tests.chaos.queue_check import RingLook, empty
 from tests.chaos.stomp_peer import StompPyPeer
+from tests.patience import PATIENCE_S
 
 KILLS = int(os.environ.get("DELOSMQ_KILLS", "5"))
 SEED = int(os.environ.get("DELOSMQ_SEED", "1"))

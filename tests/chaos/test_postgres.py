@@ -15,8 +15,9 @@ from random import Random
 
 import pytest
 
-from tests.chaos.broker_process import PATIENCE_S, BrokerProcess
+from tests.chaos.broker_process import BrokerProcess
 from tests.chaos.clients import END, Memory, StompPeer, Worker, consume, number_of, produce
+from tests.patience import PATIENCE_S
 from tests.postgres_server import PostgresServer, on_postgres
 
 KILLS = int(os.environ.get("DELOSMQ_KILLS", "3"))

@@ -15,11 +15,11 @@ import pytest
 from delosmq.testing import BrokerProcess
 from tests.e2e.support import ADMIN, HOST, RunningBroker
 from tests.e2e.test_router_pools import LEAST, ROUND, ready, routed
+from tests.patience import PATIENCE_S
 
 TARGETS = 3
 CLIENTS = 4
 ROUNDS = 10
-PATIENCE_S = 60.0
 
 
 def where(port: int, client_id: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chaos.broker_process import PATIENCE_S
 from tests.chaos.stomp_peer import StompPyPeer
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from delosmq.model.message import Message as BrokerMessage
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
 from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.peer_log import LINES_PER_PEER
+from tests.patience import PATIENCE_S
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -540,7 +541,7 @@ def test_dead_letters_are_in_the_log_and_counted_when_they_are_many(
 
 @pytest.mark.parametrize("path", ["/", ""])
 def test_the_root_says_where_to_go_on(broker: delosmq.Broker, path: str) -> None:
-    with urllib.request.urlopen(broker.http_url + path, timeout=10) as answer:
+    with urllib.request.urlopen(broker.http_url + path, timeout=PATIENCE_S) as answer:
         page = json.load(answer)
     assert page["openapi"].startswith("/openapi.json")
     assert page["api"].startswith("/api/v1/queues")
@@ -561,7 +562,7 @@ def test_a_refused_login_names_the_user_in_the_log(broker: delosmq.Broker, caplo
         request = urllib.request.Request(broker.http_url + "/api/v1/broker")
         request.add_header("Authorization", "Basic " + base64.b64encode(f"{user}:no".encode()).decode())
         with pytest.raises(HTTPError, match="401"):
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=PATIENCE_S)
         client = stomp.Connection12([(broker.host, broker.stomp_port)], reconnect_attempts_max=1)
         with pytest.raises(stomp.exception.ConnectFailedException):
             client.connect(user, "no", wait=True)

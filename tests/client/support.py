@@ -7,11 +7,9 @@ from typing import Any, Protocol, TypeVar
 from delosmq.client import AckMode, ClientConnection, ClientSession, MessageConsumer
 from delosmq.client.aio_session import AsyncSession
 from delosmq.client.threads.loop_thread import LoopThread
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
-
-WAIT_S = 10.0
-"""For what must come."""
 
 
 class OpenSession(Protocol):
@@ -26,7 +24,7 @@ def wait_for_forgotten() -> None:
     """A forgotten connection is closed by its thread, and that ends with the last one."""
     for thread in threading.enumerate():
         if thread.name == "delosmq-client":
-            thread.join(WAIT_S)
+            thread.join(PATIENCE_S)
 
 
 def fill(connection: ClientConnection, name: str, count: int) -> list[str]:
@@ -43,7 +41,7 @@ def fill(connection: ClientConnection, name: str, count: int) -> list[str]:
 def texts(consumer: MessageConsumer, count: int) -> list[str]:
     found = []
     for _ in range(count):
-        message = consumer.receive(WAIT_S)
+        message = consumer.receive(PATIENCE_S)
         assert message is not None
         found.append(message.text)
     return found

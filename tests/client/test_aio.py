@@ -15,13 +15,14 @@ from delosmq.client.options.urls import plan_of
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
 from delosmq.testing import BrokerFixture
-from tests.client.support import WAIT_S, OpenAsync
+from tests.client.support import OpenAsync
+from tests.patience import PATIENCE_S
 
 
 async def texts(consumer: AsyncConsumer, count: int) -> list[str]:
     found = []
     for _ in range(count):
-        message = await consumer.receive(WAIT_S)
+        message = await consumer.receive(PATIENCE_S)
         assert message is not None
         found.append(message.text)
     return found
@@ -45,7 +46,7 @@ async def test_a_loop_of_sends_without_an_answer_lets_others_have_their_turn(aio
 
 async def test_a_message_whose_loop_has_ended_says_that_the_loop_acknowledges(aio: AsyncConnection, name: str) -> None:
     await aio.send(name, "one pot of tea")
-    loop = aio.messages(name, timeout_s=WAIT_S)
+    loop = aio.messages(name, timeout_s=PATIENCE_S)
     message = await anext(loop)
     await loop.aclose()
     with pytest.raises(IllegalStateError, match=r"DMQ9082: .*'async for message in connection\.messages\(\.\.\.\):'"):
@@ -88,7 +89,7 @@ async def test_a_completion_hears_of_a_refusal(broker: delosmq.Broker, name: str
         session = await connection.create_session()
         producer = await session.create_producer()
         await producer.send("x", destination=f"{name}.*", on_completion=lambda _, error: told.put_nowait(error))
-        error = await asyncio.wait_for(told.get(), WAIT_S)
+        error = await asyncio.wait_for(told.get(), PATIENCE_S)
         assert isinstance(error, ClientError)
         assert "DMQ5240" in str(error)
 
@@ -97,13 +98,13 @@ async def test_a_message_goes_back_when_its_turn_raises(aio: AsyncConnection, na
     await aio.send(name, "bad")
 
     async def work() -> None:
-        async for message in aio.messages(name, timeout_s=WAIT_S):
+        async for message in aio.messages(name, timeout_s=PATIENCE_S):
             raise ValueError(message.text)
 
     with pytest.raises(ValueError, match="bad"):
         await work()
     consumer = await (await open_async()).create_consumer(name)
-    message = await consumer.receive(WAIT_S)
+    message = await consumer.receive(PATIENCE_S)
     assert message is not None
     assert message.delivery_count == 2
 
@@ -120,7 +121,7 @@ async def test_cancelling_a_receive_at_any_time_loses_no_message(
     seen: list[str] = []
     for number in range(count):
         await producer.send(f"m{number}")
-        receiving = asyncio.ensure_future(consumer.receive(WAIT_S))
+        receiving = asyncio.ensure_future(consumer.receive(PATIENCE_S))
         for _ in range(number % 9):
             await asyncio.sleep(0)
         receiving.cancel()
@@ -162,7 +163,7 @@ async def test_a_coroutine_may_be_a_listener(aio: AsyncConnection, name: str, op
     await consumer.set_listener(listen)
     for text in "abc":
         await aio.send(name, text)
-    await asyncio.wait_for(all_heard.wait(), WAIT_S)
+    await asyncio.wait_for(all_heard.wait(), PATIENCE_S)
     assert heard == ["a", "b", "c"]
     await session.close()
 
@@ -187,7 +188,7 @@ async def test_what_a_listener_raises_is_delivered_again(
         await consumer.set_listener(listen)
         await connection.send(name, "a")
         await connection.send(name, "b")
-        await asyncio.wait_for(last.wait(), WAIT_S)
+        await asyncio.wait_for(last.wait(), PATIENCE_S)
         await session.close()
     assert heard == [("a", 1), ("a", 2), ("b", 1)]
     assert "DMQ9066: the listener of queue" in caplog.text
@@ -208,7 +209,7 @@ async def test_a_closed_consumer_ends_its_loop(aio: AsyncConnection, name: str, 
 
     taking = asyncio.ensure_future(take())
     await aio.send(name, "x")
-    await asyncio.wait_for(seen.wait(), WAIT_S)
+    await asyncio.wait_for(seen.wait(), PATIENCE_S)
     await consumer.close()
     assert await taking == ["x"]
     with pytest.raises(IllegalStateError, match="DMQ9001"):
@@ -236,7 +237,7 @@ async def test_a_lost_connection_wakes_all_who_wait() -> None:
         await asyncio.to_thread(broker.stop)
     with pytest.raises(ConnectionLostError):
         await receiving
-    await asyncio.wait_for(told.wait(), WAIT_S)
+    await asyncio.wait_for(told.wait(), PATIENCE_S)
     assert len(heard) == 1
     with pytest.raises(ConnectionLostError):
         await connection.create_session()
@@ -251,7 +252,7 @@ async def test_a_broker_that_reads_nothing_more_holds_up_no_close() -> None:
         with kit.silent():
             sending = [asyncio.ensure_future(producer.send(bytes(8 << 20), persistent=False)) for _ in range(4)]
             await asyncio.wait(sending, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait_for(connection.close(), WAIT_S)
+            await asyncio.wait_for(connection.close(), PATIENCE_S)
             await asyncio.wait(sending)
 
 
@@ -280,7 +281,7 @@ async def test_a_refused_message_without_an_answer_is_told(broker: delosmq.Broke
         connection.set_exception_listener(heard.put_nowait)
         producer = await (await connection.create_session()).create_producer()
         await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
-        error = await asyncio.wait_for(heard.get(), WAIT_S)
+        error = await asyncio.wait_for(heard.get(), PATIENCE_S)
         assert str(error).startswith("DMQ90")
 
 
@@ -297,7 +298,7 @@ async def test_a_listener_that_closes_its_session_is_through_with_its_message(
     await (await session.create_consumer(name)).set_listener(listen)
     for text in ("a", "b"):
         await aio.send(name, text)
-    await asyncio.wait_for(closed.wait(), WAIT_S)
+    await asyncio.wait_for(closed.wait(), PATIENCE_S)
     assert await texts(await (await open_async()).create_consumer(name), 1) == ["b"]
 
 
@@ -314,11 +315,11 @@ async def test_a_message_whose_listener_fails_after_a_close_goes_back(
     consumer = await (await open_async()).create_consumer(name)
     await consumer.set_listener(listen)
     await aio.send(name, "x")
-    await asyncio.wait_for(began.wait(), WAIT_S)
+    await asyncio.wait_for(began.wait(), PATIENCE_S)
     await consumer.close()
     goes_on.set()
     other = await (await open_async()).create_consumer(name)
-    message = await other.receive(WAIT_S)
+    message = await other.receive(PATIENCE_S)
     assert message is not None
     assert message.text == "x"
 
@@ -337,7 +338,7 @@ async def test_a_listener_that_raises_hears_of_the_next_error_too(
         producer = await (await connection.create_session()).create_producer()
         for _ in range(2):
             await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
-            await asyncio.wait_for(heard.get(), WAIT_S)
+            await asyncio.wait_for(heard.get(), PATIENCE_S)
     assert "DMQ9080: the exception listener failed" in caplog.text
 
 
@@ -352,7 +353,7 @@ async def test_of_errors_that_no_listener_hears_the_newest_are_kept() -> None:
 async def test_requests_are_answered_each_by_its_own_reply(aio: AsyncConnection, name: str) -> None:
     async def serve() -> None:
         waiting = []
-        async for request in aio.messages(name, timeout_s=WAIT_S):
+        async for request in aio.messages(name, timeout_s=PATIENCE_S):
             waiting.append(request)
             if len(waiting) == 3:
                 break
@@ -360,7 +361,7 @@ async def test_requests_are_answered_each_by_its_own_reply(aio: AsyncConnection,
             await aio.reply(request, request.text.upper())
 
     serving = asyncio.ensure_future(serve())
-    replies = await asyncio.gather(*(aio.request(name, text, timeout_s=WAIT_S) for text in "abc"))
+    replies = await asyncio.gather(*(aio.request(name, text, timeout_s=PATIENCE_S) for text in "abc"))
     assert [reply.text for reply in replies] == ["A", "B", "C"]
     await serving
 

@@ -41,6 +41,7 @@ from delosmq.client.aio_producer import AsyncProducer, SendOptions
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, TlsSettings
 from tests.certificates import make_stores
 from tests.client.support import OpenSession
+from tests.patience import PATIENCE_S
 
 
 def test_all_exceptions_are_of_one_family() -> None:
@@ -79,7 +80,7 @@ def peer() -> Iterator[Callable[[bytes], int]]:
 
     yield make
     for one in threads:
-        one.join(10)
+        one.join(PATIENCE_S)
     for listener in listeners:
         listener.close()
 
@@ -326,7 +327,7 @@ def test_a_second_listener_and_a_receive_beside_it_lose_nothing(
         assert refusal(lambda: consumer.set_listener(print), IllegalStateError).startswith("DMQ9058: ")
         assert refusal(lambda: consumer.receive(0), IllegalStateError).startswith("DMQ9057: ")
         connection.send(name, f"m{number}")
-    assert all_heard.wait(10)
+    assert all_heard.wait(PATIENCE_S)
     assert heard == ["m0", "m1", "m2"]
 
 

@@ -19,7 +19,7 @@ from delosmq.testing import TcpProxy
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import ConnectionControl
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 QUICK = "initialReconnectDelay=1&maxReconnectDelay=5&randomize=false"
 A, B, C = (BrokerAddress("tcp", name, 1) for name in "abc")
@@ -53,7 +53,7 @@ async def connected(broker: delosmq.Broker, url: str) -> AsyncConnection:
 
 async def until_accepted(proxy: TcpProxy, count: int, connection: AsyncConnection, name: str) -> None:
     """Lets the connection do something until the proxy was connected to so often."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while proxy.accepted < count:
             await connection.send(name, "x", persistent=False)
             await asyncio.sleep(0)
@@ -130,7 +130,7 @@ async def test_a_named_broker_that_no_resolver_takes_is_passed_over(
         one.inject(advice(brokers="tcp://a..b:61616"))
         await connection.send(name, "over the first")
         one.close()
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             await connection.send(name, "over the other")
         assert other.accepted == 1
 
@@ -162,7 +162,7 @@ async def test_a_broker_sends_its_clients_to_another_one(
         one.inject(advice(reconnect_to=address) if sent else advice(brokers=address, rebalance=True))
         await until_accepted(other, 1, connection, name)
         await connection.send(f"{name}.kept", "there")
-        message = await consumer.receive(WAIT_S)
+        message = await consumer.receive(PATIENCE_S)
         assert message is not None
         assert message.text == "there"
         assert (one.accepted, other.accepted) == (1, 1)
@@ -183,7 +183,7 @@ async def test_a_broker_with_priority_is_used_as_soon_as_it_is_there(
 
 
 async def until_it_has_noticed(caplog: pytest.LogCaptureFixture) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while "DMQ9068" not in caplog.text:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
@@ -199,11 +199,11 @@ async def test_a_message_waits_no_longer_than_the_timeout(
         with pytest.raises(TimedOutError, match=r"DMQ9075: no broker of failover:.* was there for 40 ms"):
             await connection.send(name, "y")
         one.start()
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             await send_in_the_end(connection, name, "z")
         async with await connection.create_session() as session:
             consumer = await session.create_consumer(name)
-            found = [await consumer.receive(WAIT_S) for _ in range(2)]
+            found = [await consumer.receive(PATIENCE_S) for _ in range(2)]
         assert [None if one is None else one.text for one in found] == ["x", "z"]
     assert "DMQ9076" in caplog.text
 
@@ -216,7 +216,7 @@ async def test_nor_does_the_first_message(
         one.close()
         await until_it_has_noticed(caplog)
         with pytest.raises(TimedOutError, match="DMQ9075"):
-            await asyncio.wait_for(connection.send(name, "x"), WAIT_S)
+            await asyncio.wait_for(connection.send(name, "x"), PATIENCE_S)
         one.start()
 
 
@@ -241,18 +241,18 @@ async def test_nor_does_what_else_asks_the_broker(
         one.close()
         await until_it_has_noticed(caplog)
         with pytest.raises(TimedOutError, match="DMQ9075"):
-            await asyncio.wait_for(ASKED[what](connection, session, name), WAIT_S)
+            await asyncio.wait_for(ASKED[what](connection, session, name), PATIENCE_S)
         other = await connection.create_session(AckMode.TRANSACTED)
-        await asyncio.wait_for(other.rollback(), WAIT_S)  # of which no broker needs to hear
+        await asyncio.wait_for(other.rollback(), PATIENCE_S)  # of which no broker needs to hear
         one.start()
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     await session.commit()
                 except TimedOutError:
                     continue
                 break
-        message = await (await other.create_consumer(name)).receive(WAIT_S)
+        message = await (await other.create_consumer(name)).receive(PATIENCE_S)
         assert message is not None
         assert message.text == "x"
 
@@ -265,7 +265,7 @@ def test_a_message_of_the_blocking_client_waits_no_longer_either(name: str) -> N
             gone.stop()
 
             def send_until_it_has_noticed() -> None:
-                deadline = time.monotonic() + WAIT_S
+                deadline = time.monotonic() + PATIENCE_S
                 while time.monotonic() < deadline:
                     connection.send(name, "y", persistent=False)
 

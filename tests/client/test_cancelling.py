@@ -15,7 +15,7 @@ from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio_session import AsyncSession
 from delosmq.sessions.client_errors import ClientError
 from delosmq.testing import BrokerFixture
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 FAST = "?jms.redeliveryPolicy.initialRedeliveryDelay=0"
 
@@ -111,7 +111,7 @@ def steps(*, answered: bool, least: int) -> Iterator[Step]:
 
 async def received(session: AsyncSession, name: str, many: int) -> list[str]:
     async with await session.create_consumer(name) as consumer:
-        found = [await consumer.receive(WAIT_S) for _ in range(many)]
+        found = [await consumer.receive(PATIENCE_S) for _ in range(many)]
     return [message.text for message in found if message is not None]
 
 
@@ -168,10 +168,10 @@ async def test_a_rollback(kit: BrokerFixture, connection: AsyncConnection, name:
         source, target = f"{name}.source.{step.at}", f"{name}.target.{step.at}"
         await connection.send(source, "x")
         consumer = await session.create_consumer(source)
-        assert await consumer.receive(WAIT_S) is not None
+        assert await consumer.receive(PATIENCE_S) is not None
         await producer.send("x", destination=target)
         await step.run(session.rollback())
-        again = await consumer.receive(WAIT_S)
+        again = await consumer.receive(PATIENCE_S)
         assert again is not None
         assert (again.text, again.delivery_count) == ("x", 2)
         await session.commit()
@@ -221,8 +221,8 @@ async def test_a_request(kit: BrokerFixture, name: str, answered: bool) -> None:
                     await service.reply(request, request.text.upper())
 
             serving = asyncio.ensure_future(serve())
-            await step.run(connection.request(name, "first", timeout_s=WAIT_S))
-            reply = await connection.request(name, "second", timeout_s=WAIT_S)
+            await step.run(connection.request(name, "first", timeout_s=PATIENCE_S))
+            reply = await connection.request(name, "second", timeout_s=PATIENCE_S)
             assert reply.text == "SECOND"
             assert len(set(kit.queue_names) - queues - {name}) == 1
             serving.cancel()
@@ -250,7 +250,7 @@ async def test_a_close(kit: BrokerFixture, name: str, what: str, listens: bool, 
 
             if listens:
                 await consumer.set_listener(listen)
-                await asyncio.wait_for(at_work.wait(), WAIT_S)
+                await asyncio.wait_for(at_work.wait(), PATIENCE_S)
                 if answered or step.at > 0:  # the first await is for the end of the listener
                     may_end.set()
             await step.run(session.close() if what == "session" else connection.close())
@@ -273,7 +273,7 @@ async def test_a_close_amid_what_hears_of_sends(kit: BrokerFixture, connection: 
         await may_end.wait()
 
     await producer.send("x", on_completion=hear)
-    await asyncio.wait_for(told.wait(), WAIT_S)
+    await asyncio.wait_for(told.wait(), PATIENCE_S)
     assert not await Step(0, answered=False).run(session.close())
     await kit.queue(name).wait_for_async(consumers=0, messages=1)
     may_end.set()
@@ -289,7 +289,7 @@ async def test_a_listener_for_which_something_was_cancelled_has_failed(
     async def listen(message: JmsMessage) -> None:
         heard.append(message.text)
         if len(heard) == 1:
-            other = asyncio.ensure_future(asyncio.sleep(WAIT_S))
+            other = asyncio.ensure_future(asyncio.sleep(PATIENCE_S))
             other.cancel()
             await other
         if message.text == "b":
@@ -299,7 +299,7 @@ async def test_a_listener_for_which_something_was_cancelled_has_failed(
         await (await session.create_consumer(name)).set_listener(listen)
         await connection.send(name, "a")
         await connection.send(name, "b")
-        await asyncio.wait_for(last.wait(), WAIT_S)
+        await asyncio.wait_for(last.wait(), PATIENCE_S)
     assert heard == ["a", "a", "b"]
     assert "DMQ9066: the listener of queue" in caplog.text
 
@@ -318,5 +318,5 @@ async def test_an_exception_listener_for_which_something_was_cancelled_hears_of_
         producer = await session.create_producer()
         for _ in range(2):
             await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
-            await asyncio.wait_for(heard.get(), WAIT_S)
+            await asyncio.wait_for(heard.get(), PATIENCE_S)
     assert "DMQ9080: the exception listener failed" in caplog.text

@@ -15,7 +15,7 @@ from delosmq.embedded.arguments import default_settings
 from delosmq.model.settings import AddressMatch
 from delosmq.model.values import AddressFullPolicy
 from delosmq.testing import BrokerFixture, TcpProxy
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -50,16 +50,16 @@ async def test_a_send_that_a_full_address_blocks_fails_when_it_is_closed(full: B
     connection = await connected(full)
     session = await connection.create_session()
     sending = await begin_to_send(connection, session)
-    await asyncio.wait_for(session.close() if what == "session" else connection.close(), WAIT_S)
+    await asyncio.wait_for(session.close() if what == "session" else connection.close(), PATIENCE_S)
     with pytest.raises(IllegalStateError, match=f"DMQ9019: the {what} was closed before the broker had answered"):
-        await asyncio.wait_for(sending, WAIT_S)
-    await asyncio.wait_for(connection.close(), WAIT_S)
+        await asyncio.wait_for(sending, PATIENCE_S)
+    await asyncio.wait_for(connection.close(), PATIENCE_S)
 
 
 async def test_its_message_is_stored_once_there_is_room(full: BrokerFixture) -> None:
     connection = await connected(full)
     sending = await begin_to_send(connection, await connection.create_session())
-    await asyncio.wait_for(connection.close(), WAIT_S)
+    await asyncio.wait_for(connection.close(), PATIENCE_S)
     with pytest.raises(IllegalStateError, match="DMQ9019"):
         await sending
     async with await connected(full) as other:
@@ -71,12 +71,12 @@ async def test_a_send_that_was_given_up_holds_up_no_close_either(full: BrokerFix
     connection = await connected(full, "&jms.sendTimeout=20")
     with pytest.raises(TimedOutError, match="DMQ9011"):
         await connection.send("full", "second")
-    await asyncio.wait_for(connection.close(), WAIT_S)
+    await asyncio.wait_for(connection.close(), PATIENCE_S)
     connection = await connected(full)
     sending = await begin_to_send(connection, await connection.create_session())
     sending.cancel()
     await asyncio.wait((sending,))
-    await asyncio.wait_for(connection.close(), WAIT_S)
+    await asyncio.wait_for(connection.close(), PATIENCE_S)
 
 
 async def test_a_send_that_is_answered_meanwhile_is_as_it_was(full: BrokerFixture) -> None:
@@ -103,11 +103,11 @@ def test_a_thread_that_sends_is_told_as_well(full: BrokerFixture) -> None:
 
     thread = threading.Thread(target=send)
     thread.start()
-    begun.wait(WAIT_S)
+    begun.wait(PATIENCE_S)
     closing = threading.Thread(target=connection.close)
     closing.start()
-    closing.join(WAIT_S)
-    thread.join(WAIT_S)
+    closing.join(PATIENCE_S)
+    thread.join(PATIENCE_S)
     assert not closing.is_alive()
     assert not thread.is_alive()
     assert [type(error) for error in heard] == [IllegalStateError]  # DMQ9001 when it came too late
@@ -136,7 +136,7 @@ def test_so_does_one_in_a_thread(full: BrokerFixture) -> None:
             seen.append(message.text)
             closing = threading.Thread(target=consumer.close)
             closing.start()
-            closing.join(WAIT_S)
+            closing.join(PATIENCE_S)
         assert seen == ["first"]
         assert list(consumer) == []
         with pytest.raises(IllegalStateError, match="DMQ9001"):
@@ -174,7 +174,7 @@ async def test_what_waits_for_a_broker_ends_with_its_session(
             session.create_producer("x") if what == "create_producer" else producer.send("x")
         )
         await asyncio.wait((waiting,), timeout=0.2)
-        await asyncio.wait_for(session.close() if closes == "session" else connection.close(), WAIT_S)
+        await asyncio.wait_for(session.close() if closes == "session" else connection.close(), PATIENCE_S)
         with pytest.raises(IllegalStateError, match="DMQ9001"):
-            await asyncio.wait_for(waiting, WAIT_S)
+            await asyncio.wait_for(waiting, PATIENCE_S)
         await connection.close()

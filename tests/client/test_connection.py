@@ -27,7 +27,8 @@ from delosmq.client.aio import AsyncConnection
 from delosmq.client.options.connect_options import plan_for
 from delosmq.client.threads import loop_thread
 from delosmq.testing import TcpProxy
-from tests.client.support import WAIT_S, OpenSession
+from tests.client.support import OpenSession
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ T = TypeVar("T")
 def texts(consumer: MessageConsumer, count: int) -> list[str]:
     found = []
     for _ in range(count):
-        message = consumer.receive(WAIT_S)
+        message = consumer.receive(PATIENCE_S)
         assert message is not None
         found.append(message.text)
     return found
@@ -63,7 +64,7 @@ def test_a_message_goes_back_when_its_turn_raises(
         connection.send(name, text)
 
     def work() -> None:
-        for message in connection.messages(name, timeout_s=WAIT_S):
+        for message in connection.messages(name, timeout_s=PATIENCE_S):
             if message.text == "bad":
                 raise ValueError(message.text)
 
@@ -71,7 +72,7 @@ def test_a_message_goes_back_when_its_turn_raises(
         work()
     with open_session() as session:
         consumer = session.create_consumer(name)
-        again = [consumer.receive(WAIT_S), consumer.receive(WAIT_S)]
+        again = [consumer.receive(PATIENCE_S), consumer.receive(PATIENCE_S)]
         assert [(one.text, one.delivery_count) for one in again if one] == [("bad", 2), ("later", 1)]
 
 
@@ -102,7 +103,7 @@ def test_what_is_acknowledged_does_not_come_again(
         producer = session.create_producer(name)
         for number in range(5):
             producer.send(f"m{number}")
-        seen = [consumer.receive(WAIT_S) for _ in range(4)]
+        seen = [consumer.receive(PATIENCE_S) for _ in range(4)]
         third = seen[2]
         assert third is not None
         third.acknowledge()
@@ -139,9 +140,9 @@ def test_a_rollback_delivers_again_and_counts(broker: delosmq.Broker, name: str)
         connection.send(name, "x")
         session = connection.create_session(AckMode.TRANSACTED)
         consumer = session.create_consumer(name)
-        first = consumer.receive(WAIT_S)
+        first = consumer.receive(PATIENCE_S)
         session.rollback()
-        second = consumer.receive(WAIT_S)
+        second = consumer.receive(PATIENCE_S)
         session.commit()
         assert first is not None
         assert second is not None
@@ -162,7 +163,7 @@ def test_a_destination_has_a_redelivery_policy_of_its_own(broker: delosmq.Broker
         for destination in (f"{name}.hasty", f"{name}.patient"):
             connection.send(destination, "x")
             consumer = session.create_consumer(destination)
-            assert consumer.receive(WAIT_S) is not None
+            assert consumer.receive(PATIENCE_S) is not None
             session.rollback()
             again = consumer.receive(0)
             seen.append(None if again is None else again.delivery_count)
@@ -211,7 +212,7 @@ def test_a_completion_may_use_its_session_and_even_close_it(
         done.set()
 
     message_id = session.create_producer(name).send("x", on_completion=go_on)
-    assert done.wait(WAIT_S)
+    assert done.wait(PATIENCE_S)
     assert left(connection, f"{name}.next") == [message_id]
 
 
@@ -223,7 +224,7 @@ def test_what_fails_too_often_is_a_dead_letter(broker: delosmq.Broker, name: str
         consumer = session.create_consumer(name)
         assert texts(consumer, 1) == ["poison"]
         session.rollback()
-        dead = session.create_consumer("DLQ", f"who = '{name}'").receive(WAIT_S)
+        dead = session.create_consumer("DLQ", f"who = '{name}'").receive(PATIENCE_S)
         assert dead is not None
         assert dead.text == "poison"
 
@@ -244,7 +245,7 @@ def test_a_listener_hears_each_message_in_one_thread(
     consumer.set_listener(listen)
     for text in "abc":
         connection.send(name, text)
-    assert done.wait(WAIT_S)
+    assert done.wait(PATIENCE_S)
     with pytest.raises(IllegalStateError, match="DMQ9058"):
         consumer.set_listener(listen)
     with pytest.raises(IllegalStateError, match="DMQ9057"):
@@ -269,7 +270,7 @@ def test_a_listener_may_use_and_close_its_session(
 
     session.create_consumer(name).set_listener(listen)
     connection.send(name, "x")
-    assert done.wait(WAIT_S)
+    assert done.wait(PATIENCE_S)
     assert left(connection, f"{name}.replies") == ["X"]
 
 
@@ -322,7 +323,7 @@ def test_a_request_is_answered_to_a_temporary_queue(
         assert request.reply_to == replies
         assert request.reply_to is not None
         other.send(request.reply_to, TextMessage("two", correlation_id=request.correlation_id))
-        answer = answers.receive(WAIT_S)
+        answer = answers.receive(PATIENCE_S)
         assert answer is not None
         assert (answer.text, answer.correlation_id) == ("two", "7")
         with pytest.raises(InvalidDestinationError, match="DMQ9007"):
@@ -346,7 +347,7 @@ def test_an_exception_listener_may_close_its_connection(broker: delosmq.Broker) 
 
         connection.set_exception_listener(listen)
         proxy.cut()
-        assert closed.wait(WAIT_S)
+        assert closed.wait(PATIENCE_S)
 
 
 def test_a_small_producer_window_lets_messages_through_one_by_one(broker: delosmq.Broker, name: str) -> None:  # ACK-7
@@ -377,7 +378,7 @@ def test_messages_come_once_and_in_order_however_they_are_fetched(
         sender.start()
         seen = []
         for number in range(count):
-            message = consumer.receive(WAIT_S)
+            message = consumer.receive(PATIENCE_S)
             assert message is not None
             seen.append(int(message.text))
             if mode == AckMode.INDIVIDUAL:
@@ -430,8 +431,8 @@ def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(broker: delosmq
     thread.run(connection.send(name, "x"))
     thread.interrupts = True
     with pytest.raises(KeyboardInterrupt):
-        consumer.receive(WAIT_S)
-    message = consumer.receive(WAIT_S)
+        consumer.receive(PATIENCE_S)
+    message = consumer.receive(PATIENCE_S)
     assert message is not None
     assert (message.text, message.delivery_count) == ("x", 1)
     thread.run(connection.close())
@@ -461,10 +462,10 @@ def test_an_acknowledgement_covers_what_was_received_before_it_alone(broker: del
     for text in ("a", "b"):
         for consumer in (first, second):
             thread.run(connection.send(consumer.destination, text))
-    assert second.receive(WAIT_S) is not None
+    assert second.receive(PATIENCE_S) is not None
     thread.call(lambda: None)
     thread.late = []
-    message = first.receive(WAIT_S)
+    message = first.receive(PATIENCE_S)
     assert message is not None
     message.acknowledge()
     assert [texts(consumer, 1) for consumer in (first, second)] == [["b"], ["b"]]
@@ -500,5 +501,5 @@ def test_a_request_waits_for_its_reply(connection: ClientConnection, broker: del
 
         thread = threading.Thread(target=serve)
         thread.start()
-        assert connection.request(name, "tea", timeout_s=WAIT_S).body == {"price": 2}
-        thread.join(WAIT_S)
+        assert connection.request(name, "tea", timeout_s=PATIENCE_S).body == {"price": 2}
+        thread.join(PATIENCE_S)

@@ -24,7 +24,7 @@ from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from delosmq.sessions.client_errors import ClientError
 from delosmq.testing import ProxiedPiece, TcpProxy
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def cut(proxy: TcpProxy, connection: AsyncConnection) -> None:
 async def texts(consumer: AsyncConsumer, count: int) -> list[str]:
     found = []
     for _ in range(count):
-        message = await consumer.receive(WAIT_S)
+        message = await consumer.receive(PATIENCE_S)
         assert message is not None
         found.append(message.text)
     return found
@@ -72,17 +72,17 @@ def test_a_restart_of_the_broker_is_hardly_noticed(durable: delosmq.Broker) -> N
             for number in range(3):
                 producer.send(f"m{round_number}{number}")
             for _ in range(2):
-                message = consumer.receive(WAIT_S)
+                message = consumer.receive(PATIENCE_S)
                 assert message is not None
                 seen.append(message.text)
             durable.restart()
         producer.send(TextMessage("question", reply_to=replies))
         for _ in range(4):
-            message = consumer.receive(WAIT_S)
+            message = consumer.receive(PATIENCE_S)
             assert message is not None
             seen.append(message.text)
         connection.send(replies, "answer")
-        answer = answers.receive(WAIT_S)
+        answer = answers.receive(PATIENCE_S)
         assert answer is not None
         assert answer.text == "answer"
     assert sorted(seen) == sorted([f"m{r}{n}" for r in range(3) for n in range(3)] + ["question"])
@@ -93,7 +93,7 @@ async def test_who_waits_for_a_message_goes_on_waiting(proxy: TcpProxy, broker: 
         session = await connection.create_session()
         for prefetch in (0, 10):
             consumer = await session.create_consumer(f"{name}?consumer.prefetchSize={prefetch}")
-            receiving = asyncio.ensure_future(consumer.receive(WAIT_S))
+            receiving = asyncio.ensure_future(consumer.receive(PATIENCE_S))
             await asyncio.sleep(0)
             proxy.cut()
             await connection.send(name, "x")
@@ -112,7 +112,7 @@ async def test_who_asks_for_each_message_waits_no_longer_than_said_while_there_i
         consumer = await session.create_consumer(f"{name}?consumer.prefetchSize=0")
         proxy.refuse()
         proxy.cut()
-        assert await asyncio.wait_for(consumer.receive(0.01), WAIT_S) is None
+        assert await asyncio.wait_for(consumer.receive(0.01), PATIENCE_S) is None
         proxy.start()
         await connection.send(name, "x")
         assert await texts(consumer, 1) == ["x"]
@@ -183,7 +183,7 @@ async def test_a_transaction_that_has_received_is_rolled_back(
         await cut(proxy, connection)
         with pytest.raises(TransactionRolledBackError, match="DMQ9014"):
             await session.commit()
-        again = await consumer.receive(WAIT_S)
+        again = await consumer.receive(PATIENCE_S)
         assert again is not None
         assert (again.text, again.redelivered) == ("x", True)
         await producer.send("whole")
@@ -214,7 +214,7 @@ async def test_a_silent_broker_is_left(proxy: TcpProxy, broker: delosmq.Broker, 
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         consumer = await (await connection.create_session()).create_consumer(name)
         proxy.blackhole()
-        receiving = asyncio.ensure_future(consumer.receive(WAIT_S))
+        receiving = asyncio.ensure_future(consumer.receive(PATIENCE_S))
         while proxy.accepted < 2:  # noqa: ASYNC110 - what the client does is seen from outside
             await asyncio.sleep(0.01)
         proxy.restore()
@@ -230,7 +230,7 @@ async def test_a_silent_broker_is_told_of_without_failover(proxy: TcpProxy, brok
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         connection.set_exception_listener(heard.put_nowait)
         proxy.blackhole()
-        error = await asyncio.wait_for(heard.get(), WAIT_S)
+        error = await asyncio.wait_for(heard.get(), PATIENCE_S)
         assert str(error).startswith("DMQ9010: nothing came from tcp://127.0.0.1")
 
 
@@ -252,12 +252,12 @@ async def test_a_consumer_that_the_next_broker_refuses_says_so_when_it_receives(
             one.stop()
             await connection.send("there", "x")
             with pytest.raises(ClientError, match=r"refused what was open when the connection broke: .*gone"):
-                await asyncio.wait_for(receiving, WAIT_S)
+                await asyncio.wait_for(receiving, PATIENCE_S)
             with pytest.raises(ClientError, match=r"refused what was open when the connection broke: .*gone"):
-                await gone.receive(WAIT_S)
+                await gone.receive(PATIENCE_S)
             assert gone.closed
             assert await texts(there, 1) == ["x"]
-            told = [await asyncio.wait_for(heard.get(), WAIT_S) for _ in range(2)]
+            told = [await asyncio.wait_for(heard.get(), PATIENCE_S) for _ in range(2)]
             assert all("refused" in str(error) for error in told)
 
 
@@ -281,7 +281,7 @@ async def test_there_is_an_end_to_it_if_one_is_wanted(proxy: TcpProxy, broker: d
     proxy.close()
     with pytest.raises(ConnectionLostError, match="2 rounds found no broker"):
         await receiving
-    assert isinstance(await asyncio.wait_for(heard.get(), WAIT_S), ConnectionLostError)
+    assert isinstance(await asyncio.wait_for(heard.get(), PATIENCE_S), ConnectionLostError)
     assert connection.closed
     await connection.close()
     with pytest.raises(ConnectionLostError, match="DMQ9063"):
@@ -311,7 +311,7 @@ async def test_a_connection_that_is_lost_with_the_answer_to_its_login_is_made_ag
     with TcpProxy(broker.openwire_port, change=spoil) as proxy:
         async with connect_async(through(proxy), user=broker.user, password=broker.password) as connection:
             proxy.cut()
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(PATIENCE_S):
                 while proxy.accepted < 6:
                     await connection.send(name, "x")
                     proxy.cut()
@@ -353,7 +353,7 @@ async def test_cuts_at_any_time_lose_nothing(proxy: TcpProxy, broker: delosmq.Br
         tasks = [asyncio.ensure_future(send(connection)), asyncio.ensure_future(cut_now_and_then())]
         received: list[str] = []
         while len(done) < count:
-            message = await consumer.receive(WAIT_S)
+            message = await consumer.receive(PATIENCE_S)
             assert message is not None, f"{count - len(done)} are missing"
             received.append(message.text)
             message.acknowledge()

@@ -21,7 +21,8 @@ from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.client.threads.loop_thread import LoopThread
 from delosmq.client.threads.ordered_calls import NOT_YET, OrderedCalls
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
-from tests.client.support import WAIT_S, Counting, OpenSession, fill, settle, texts
+from tests.client.support import Counting, OpenSession, fill, settle, texts
+from tests.patience import PATIENCE_S
 
 MODES = pytest.mark.parametrize("mode", AckMode)
 
@@ -70,7 +71,7 @@ def test_a_signal_handler_that_raises_anywhere_loses_and_doubles_nothing(
         try:
             signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, longest_s))
             while len(found) < len(sent):
-                found.append(consumer.receive(WAIT_S))
+                found.append(consumer.receive(PATIENCE_S))
             signal.setitimer(signal.ITIMER_REAL, 0)
         except Interrupt:
             interrupts += 1
@@ -99,7 +100,7 @@ def test_a_message_whose_receive_is_interrupted_at_its_end_is_not_acknowledged(
 
     monkeypatch.setattr(OrderedCalls, "add", interrupted)
     with pytest.raises(Interrupt):
-        consumer.receive(WAIT_S)
+        consumer.receive(PATIENCE_S)
     assert texts(consumer, 3) == sent[2:]
 
 
@@ -195,7 +196,7 @@ def test_a_receive_that_is_interrupted_twice_is_undone_before_the_next_one(
         for _ in range(2):
             thread.call(lambda: None)  # that one is counted
         goes_on = threading.Event()
-        thread.soon(lambda: goes_on.wait(WAIT_S))
+        thread.soon(lambda: goes_on.wait(PATIENCE_S))
 
         def raise_again() -> None:
             thread.at_run = goes_on.set
@@ -208,7 +209,7 @@ def test_a_receive_that_is_interrupted_twice_is_undone_before_the_next_one(
 
         monkeypatch.setattr(AsyncConsumer, "message_of", message_of)
         with pytest.raises(Interrupt):
-            consumer.receive(WAIT_S)
+            consumer.receive(PATIENCE_S)
         found = texts(consumer, 1)
         goes_on.set()
         thread.call(lambda: None)
@@ -281,7 +282,7 @@ def test_what_is_not_decided_yet_is_looked_at_again_and_leaves_the_loop_idle() -
     thread.run(turns())
     assert last[0] < 500
     decided.set()
-    assert done.wait(WAIT_S)
+    assert done.wait(PATIENCE_S)
     thread.end()
 
 

@@ -15,7 +15,7 @@ import delosmq
 from delosmq.client import AckMode, ClientConnection, ClientSession, MessageProducer, connect
 from delosmq.client.threads.loop_thread import LoopCall, LoopThread
 from delosmq.sessions.client_errors import ClientError, IllegalStateError
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def test_a_caller_that_waits_is_told_when_the_thread_ends() -> None:
 
     waiting = threading.Thread(target=ask)
     waiting.start()
-    assert waits.wait(WAIT_S)
+    assert waits.wait(PATIENCE_S)
     thread.end()
-    assert ended.wait(WAIT_S)
+    assert ended.wait(PATIENCE_S)
     waiting.join()
     with pytest.raises(IllegalStateError, match="DMQ9001"):
         thread.run(doubled(1))
@@ -134,7 +134,7 @@ def test_what_an_interrupted_caller_asked_for_is_cancelled(thread: LoopThread, o
 
     with pytest.raises(KeyboardInterrupt):
         thread.run(wait())
-    assert cancelled.wait(WAIT_S)
+    assert cancelled.wait(PATIENCE_S)
     assert thread.run(doubled(2)) == 4
 
 
@@ -205,7 +205,7 @@ def test_threads_of_one_connection_lose_nothing(
             consumer = session.create_consumer(f"{name}?consumer.prefetchSize=1")
             for at in range(each):
                 producer.send(f"{number} {at}", persistent=at % 2 == 0)
-                message = consumer.receive(WAIT_S)
+                message = consumer.receive(PATIENCE_S)
                 assert message is not None
                 received.append(message.text)
 
@@ -227,7 +227,7 @@ def test_a_child_of_the_process_is_told_that_the_connection_is_its_parents(
         producer = session.create_producer(name)
         for text in "abc":
             producer.send(text)
-        first = consumer.receive(WAIT_S)
+        first = consumer.receive(PATIENCE_S)
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -250,6 +250,6 @@ def test_a_child_of_the_process_is_told_that_the_connection_is_its_parents(
         with os.fdopen(reading) as told:
             assert told.read() == "DMQ9084 " * 5 + "closed"
         os.waitpid(child, 0)
-        rest = [consumer.receive(WAIT_S) for _ in range(2)]
+        rest = [consumer.receive(PATIENCE_S) for _ in range(2)]
         assert [one.text for one in (first, *rest) if one] == ["a", "b", "c"]
         assert consumer.receive(0) is None

@@ -24,7 +24,7 @@ from delosmq.client import (
 )
 from delosmq.client.messages import Sendable, command_of, message_of, received
 from delosmq.wire.openwire.commands import MAP_MESSAGE, TEXT_MESSAGE, MessageCommand
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 BODIES: dict[str, tuple[Sendable, type[JmsMessage], Any]] = {
     "text": ("Grüße \N{PILE OF POO} \0", TextMessage, "Grüße \N{PILE OF POO} \0"),
@@ -152,7 +152,7 @@ def test_a_request_is_answered_whatever_its_properties_say(connection: ClientCon
     with connection.create_session() as session:
         session.create_consumer(name).set_listener(answer)
         asked = TextMessage("x", properties={"JMSCorrelationID": "c", "JMSReplyTo": "nowhere"})
-        assert connection.request(name, asked, timeout_s=WAIT_S).text == "c"
+        assert connection.request(name, asked, timeout_s=PATIENCE_S).text == "c"
 
 
 @pytest.mark.parametrize("property_name", ["DELAY", "PERIOD", "REPEAT"])

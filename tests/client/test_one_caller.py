@@ -13,7 +13,8 @@ from delosmq.client import AckMode, ClientConnection, ClientSession, IllegalStat
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio_session import AsyncSession
 from delosmq.testing import BrokerFixture
-from tests.client.support import WAIT_S, OpenAsync, OpenSession
+from tests.client.support import OpenAsync, OpenSession
+from tests.patience import PATIENCE_S
 
 TWO = pytest.raises(IllegalStateError, match=r"DMQ9081: another (thread|task) is at work in this session")
 
@@ -49,11 +50,11 @@ class Receiving:
         self.producer = session.create_producer(name)
         self.browser = session.create_browser(f"{name}.browsed")
         waits = threading.Event()
-        self.received = threads.submit(self.consumer.receive, Timeout(WAIT_S, waits))
-        assert waits.wait(WAIT_S)
+        self.received = threads.submit(self.consumer.receive, Timeout(PATIENCE_S, waits))
+        assert waits.wait(PATIENCE_S)
 
     def text(self) -> str:
-        message = self.received.result(WAIT_S)
+        message = self.received.result(PATIENCE_S)
         return "" if message is None else message.text
 
 
@@ -139,7 +140,7 @@ def test_a_message_may_be_acknowledged_by_the_thread_that_works_on_it(
     session = open_session(AckMode.INDIVIDUAL)
     consumer = session.create_consumer(name)
     connection.send(name, "a")
-    message = consumer.receive(WAIT_S)
+    message = consumer.receive(PATIENCE_S)
     assert message is not None
     work = Receiving(session, f"{name}.other", threads)
     message.acknowledge()
@@ -170,7 +171,7 @@ def test_listeners_use_their_session_whatever_others_do(
         connection.send(name, f"m{number}")
         session.create_producer("other").close()
     for _ in range(50):
-        assert heard.acquire(timeout=WAIT_S)
+        assert heard.acquire(timeout=PATIENCE_S)
     assert failures == []
 
 
@@ -195,14 +196,14 @@ def test_a_completion_uses_its_session_whatever_others_do(open_session: OpenSess
 
 def test_threads_share_a_connection(connection: ClientConnection, name: str, threads: ThreadPoolExecutor) -> None:
     for sent in [threads.submit(connection.send, name, f"m{number}") for number in range(50)]:
-        assert sent.result(WAIT_S)
+        assert sent.result(PATIENCE_S)
 
 
 def test_threads_use_a_session_one_after_the_other(open_session: OpenSession, name: str) -> None:
     producer = open_session().create_producer(name)
     for number in range(3):
         with ThreadPoolExecutor(1) as other:
-            assert other.submit(producer.send, f"m{number}").result(WAIT_S)
+            assert other.submit(producer.send, f"m{number}").result(PATIENCE_S)
 
 
 # --- asyncio
@@ -214,7 +215,7 @@ async def test_a_task_that_uses_a_session_while_another_one_waits_in_it_is_told(
     session = await open_async(AckMode.CLIENT)
     consumer = await session.create_consumer(name)
     producer = await session.create_producer(name)
-    waiting = asyncio.ensure_future(consumer.receive(WAIT_S))
+    waiting = asyncio.ensure_future(consumer.receive(PATIENCE_S))
     await asyncio.sleep(0)
     for call in (
         lambda: producer.send("x"),
@@ -246,7 +247,7 @@ async def test_a_task_that_starts_or_ends_a_branch_while_another_one_waits_in_it
         resource = session.xa_resource
         await resource.start(branch)
         consumer = await session.create_consumer(name)
-        waiting = asyncio.ensure_future(consumer.receive(WAIT_S))
+        waiting = asyncio.ensure_future(consumer.receive(PATIENCE_S))
         await asyncio.sleep(0)
         with TWO:
             await resource.end(branch)
@@ -297,7 +298,7 @@ async def test_what_was_cancelled_leaves_the_session_to_others(open_async: OpenA
 async def test_any_task_may_close(open_async: OpenAsync, name: str, whole: bool) -> None:
     session = await open_async()
     consumer = await session.create_consumer(name)
-    waiting = asyncio.ensure_future(consumer.receive(WAIT_S))
+    waiting = asyncio.ensure_future(consumer.receive(PATIENCE_S))
     await asyncio.sleep(0)
     await (session if whole else consumer).close()
     assert await waiting is None

@@ -29,7 +29,8 @@ from delosmq.client.threads.ordered_calls import OrderedCalls
 from delosmq.client.threads.wake_up import WakeUp
 from delosmq.client.transport.clocks import LinkClock
 from delosmq.model.ids import WallMs
-from tests.client.support import WAIT_S, OpenSession
+from tests.client.support import OpenSession
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ def test_messages_come_in_order_with_the_ids_that_were_told(
         producer = session.create_producer(name)
         sent = [producer.send(f"{number}", persistent=number % 10 == 9) for number in range(600)]
         consumer = session.create_consumer(name)
-        found = [consumer.receive(WAIT_S) for _ in sent]
+        found = [consumer.receive(PATIENCE_S) for _ in sent]
     assert [(one.message_id, one.text) for one in found if one] == [(one, f"{at}") for at, one in enumerate(sent)]
 
 
@@ -97,7 +98,7 @@ def test_a_message_may_be_changed_and_sent_again_at_once(open_session: OpenSessi
             message.properties["number"] = number
             producer.send(message, persistent=False)
         consumer = session.create_consumer(name)
-        found = [consumer.receive(WAIT_S) for _ in range(50)]
+        found = [consumer.receive(PATIENCE_S) for _ in range(50)]
     assert [one.properties["number"] for one in found if one] == list(range(50))
 
 
@@ -158,7 +159,7 @@ def test_a_transaction_whose_message_could_not_be_sent_is_not_committed_as_if_it
         producer.send("better")
         session.commit()
         assert [message.text for message in connection.messages(name, timeout_s=0.1)] == ["better"]
-        assert told.wait(WAIT_S)
+        assert told.wait(PATIENCE_S)
     assert heard == ["DMQ9008"]
 
 
@@ -188,7 +189,7 @@ def test_so_many_are_on_their_way_then_the_next_one_waits(broker: delosmq.Broker
         target=lambda: sent.extend(producer.send(f"{at}", persistent=False) for at in range(1_000))
     )
     sender.start()
-    assert thread.waits.wait(WAIT_S)
+    assert thread.waits.wait(PATIENCE_S)
     on_their_way = len(session.calls)
     go_on.set()
     sender.join()
@@ -235,7 +236,7 @@ def test_a_signal_handler_that_sends_amid_a_send_keeps_numbers_in_the_order_of_m
         monkeypatch.setattr(AsyncProducer, "stamp_to_post", stamp)
         told = producer.send("by the program", persistent=False)
         consumer = session.create_consumer(name)
-        found = [consumer.receive(WAIT_S) for _ in range(2)]
+        found = [consumer.receive(PATIENCE_S) for _ in range(2)]
     assert [one.text for one in found if one] == ["by the handler", "by the program"]
     numbers = [int(one.message_id.rpartition(":")[2]) for one in found if one]
     assert numbers == sorted(numbers)
@@ -264,7 +265,7 @@ def test_a_handler_that_sends_while_a_number_is_given_gets_another_one(
         monkeypatch.setattr(LinkClock, "wall_ms", wall_ms)
         ids.append(producer.send("by the program", persistent=False))
         consumer = session.create_consumer(name)
-        found = [consumer.receive(WAIT_S) for _ in range(2)]
+        found = [consumer.receive(PATIENCE_S) for _ in range(2)]
     assert len(set(ids)) == 2
     assert [one.message_id for one in found if one] == ids
 
@@ -326,7 +327,7 @@ def test_an_interrupted_send_belongs_to_the_transaction_that_it_interrupted(
     with open_session() as other:
         consumer = other.create_consumer(name)
         expected = ["interrupted", "last"] if commits else ["last"]
-        assert [one.text for one in (consumer.receive(WAIT_S) for _ in expected) if one] == expected
+        assert [one.text for one in (consumer.receive(PATIENCE_S) for _ in expected) if one] == expected
         assert consumer.receive(0) is None
 
 

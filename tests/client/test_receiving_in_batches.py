@@ -19,7 +19,8 @@ from delosmq.client import (
 )
 from delosmq.client.aio import AsyncConnection
 from delosmq.testing import BrokerFixture, TcpProxy
-from tests.client.support import WAIT_S, Counting, OpenSession, fill, settle, texts
+from tests.client.support import Counting, OpenSession, fill, settle, texts
+from tests.patience import PATIENCE_S
 
 T = TypeVar("T")
 MODES = pytest.mark.parametrize("mode", AckMode)
@@ -29,7 +30,7 @@ def receive_some(session: ClientSession, consumer: MessageConsumer, count: int) 
     """And settles it."""
     found = []
     for _ in range(count):
-        message = consumer.receive(WAIT_S)
+        message = consumer.receive(PATIENCE_S)
         assert message is not None
         found.append(message.text)
         if session.mode == AckMode.INDIVIDUAL:
@@ -96,7 +97,7 @@ def test_what_was_not_received_goes_back_as_if_it_had_never_been_seen(
     {"consumer": consumer, "session": session, "connection": other}[what].close()
     with connection.create_session() as next_session:
         receiver = next_session.create_consumer(name)
-        rest = [receiver.receive(WAIT_S) for _ in range(13)]
+        rest = [receiver.receive(PATIENCE_S) for _ in range(13)]
         assert [(one.text, one.delivery_count) for one in rest if one] == [(text, 1) for text in sent[7:]]
         assert receiver.receive(0) is None
     other.close()
@@ -118,13 +119,13 @@ def test_what_is_received_until_another_thread_closes_is_acknowledged(
 
     async def close() -> None:
         closes.set()
-        assert received.wait(WAIT_S)  # the loop does nothing meanwhile
+        assert received.wait(PATIENCE_S)  # the loop does nothing meanwhile
         await {"consumer": consumer_inner.close, "session": session_inner.close, "connection": inner.close}[what]()
 
     assert texts(consumer, 1) == sent[:1]
     closer = threading.Thread(target=lambda: thread.run(close()))
     closer.start()
-    assert closes.wait(WAIT_S)
+    assert closes.wait(PATIENCE_S)
     try:
         assert texts(consumer, 19) == sent[1:20]
     finally:
@@ -132,7 +133,7 @@ def test_what_is_received_until_another_thread_closes_is_acknowledged(
         closer.join()
     with connection.create_session() as next_session:
         receiver = next_session.create_consumer(name)
-        rest = [receiver.receive(WAIT_S) for _ in range(20)]
+        rest = [receiver.receive(PATIENCE_S) for _ in range(20)]
         assert [(one.text, one.delivery_count) for one in rest if one] == [(text, 1) for text in sent[20:]]
         assert receiver.receive(0) is None
     session.close()
@@ -171,7 +172,7 @@ def test_what_is_delivered_again_comes_first(
         if delay_ms:
             assert consumer.receive(0) is None
         else:
-            again = [consumer.receive(WAIT_S) for _ in range(6)]
+            again = [consumer.receive(PATIENCE_S) for _ in range(6)]
             assert [(one.text, one.delivery_count) for one in again if one] == [
                 (text, 2 if text in sent[:2] else 1) for text in sent
             ]
@@ -199,7 +200,7 @@ def test_a_listener_hears_what_was_not_received(
     for one in (consumer, beside):
         with pytest.raises(IllegalStateError, match="DMQ9057"):
             one.receive(0)
-    assert done.wait(WAIT_S)
+    assert done.wait(PATIENCE_S)
     assert heard == sent[3:]
 
 
@@ -211,7 +212,7 @@ def test_two_consumers_of_a_session_are_acknowledged_in_the_order_of_receiving(
     with connection.create_session(AckMode.CLIENT) as session:
         first, second = (session.create_consumer(f"{name}.{part}") for part in ("a", "b"))
         for consumer in (first, second, first, second):
-            message = consumer.receive(WAIT_S)
+            message = consumer.receive(PATIENCE_S)
             assert message is not None
             last = message
         last.acknowledge()

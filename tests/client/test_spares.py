@@ -17,8 +17,9 @@ from delosmq.client.transport.broker_list import BrokerList
 from delosmq.client.transport.clocks import LinkClock
 from delosmq.client.transport.spares import SparePool
 from delosmq.testing import BrokerFixture, TcpProxy
-from tests.client.support import WAIT_S, wait_for_forgotten
+from tests.client.support import wait_for_forgotten
 from tests.client.test_forgotten import forgotten
+from tests.patience import PATIENCE_S
 
 A, B, C = (BrokerAddress("tcp", name, 1) for name in "abc")
 
@@ -78,7 +79,7 @@ async def test_a_spare_connection_is_used_when_the_one_in_use_breaks(
     async with connect_async(broker.openwire_url, user=broker.user, password=broker.password) as reader:
         async with await reader.create_session() as session:
             consumer = await session.create_consumer(name)
-            found = [await consumer.receive(WAIT_S) for _ in range(2)]
+            found = [await consumer.receive(PATIENCE_S) for _ in range(2)]
     assert [None if one is None else one.text for one in found] == ["over the first", "over the spare"]
 
 
@@ -137,7 +138,7 @@ async def test_a_spare_whose_broker_is_silent_is_replaced(
     ) as send:
         await other.wait_for_async(answered=1)
         other.blackhole()
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while other.accepted < 2:
                 await send(name, "x")
         other.restore()
@@ -191,7 +192,7 @@ async def test_a_spare_that_is_being_made_when_the_pool_rests_is_waited_for_at_i
     before = asyncio.all_tasks()
     pool = SparePool(plan, LinkClock(), lambda: list(plan.addresses[1:]))
     pool.fill()
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not other.accepted:  # noqa: ASYNC110 - the pool goes on meanwhile
             await asyncio.sleep(0)
     (filling,) = (task for task in asyncio.all_tasks() - before if "_fill" in repr(task))
@@ -212,7 +213,7 @@ async def test_brokers_of_the_test_kit_have_spares_as_well(local: tuple[BrokerFi
     one, other = local
     url = f"failover:({one.vm_url},{other.vm_url})?randomize=false&backup=true&initialReconnectDelay=1"
     async with connect_async(url, user=one.user, password=one.password) as connection:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not other.connection_count:
                 await connection.send("orders", "a")
         await connection.send("orders", "a")
@@ -230,7 +231,7 @@ def test_a_forgotten_connection_is_closed_with_its_spares(local: tuple[BrokerFix
     def make() -> int:
         url = f"failover:({one.vm_url},{other.vm_url})?randomize=false&backup=true"
         connection = connect(url, user=one.user, password=one.password)
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + PATIENCE_S
         while not other.connection_count and time.monotonic() < deadline:
             connection.send("orders", "a")
         return other.connection_count

@@ -22,7 +22,7 @@ from delosmq.client.options.urls import BrokerAddress, plan_of
 from delosmq.in_process import LocalPort, MemoryTransport
 from delosmq.model.errors import ConfigurationError, LimitError, MisuseError
 from delosmq.testing import BrokerFixture
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def local() -> Iterator[delosmq.Broker]:
 def texts(connection: ClientConnection, count: int) -> list[str]:
     """So many of what is in the queue ``orders``."""
     with connection.create_session() as session, session.create_consumer("orders") as consumer:
-        return [message.text for _ in range(count) if (message := consumer.receive(WAIT_S)) is not None]
+        return [message.text for _ in range(count) if (message := consumer.receive(PATIENCE_S)) is not None]
 
 
 def test_a_broker_is_found_by_its_name(local: delosmq.Broker) -> None:
@@ -45,7 +45,7 @@ def test_a_broker_is_found_by_its_name(local: delosmq.Broker) -> None:
         connection.send("orders", b"x" * 1_000_000)
         with connection.create_session(AckMode.CLIENT) as session:
             consumer = session.create_consumer("orders")
-            received = [consumer.receive(WAIT_S) for _ in range(2)]
+            received = [consumer.receive(PATIENCE_S) for _ in range(2)]
             session.acknowledge()
         assert [None if one is None else one.body for one in received] == ["one pot of tea", b"x" * 1_000_000]
         assert list(connection.messages("orders", timeout_s=0)) == []
@@ -58,7 +58,7 @@ async def test_asyncio_finds_it_too(local: delosmq.Broker) -> None:
         await asyncio.gather(*(connection.send("orders", f"{number}") for number in range(100)))
         async with await connection.create_session() as session:
             consumer = await session.create_consumer("orders")
-            found = [await consumer.receive(WAIT_S) for _ in range(100)]
+            found = [await consumer.receive(PATIENCE_S) for _ in range(100)]
         assert sorted(one.text for one in found if one is not None) == sorted(map(str, range(100)))
 
 
@@ -92,7 +92,7 @@ def test_a_connection_by_failover_outlives_the_broker_s_restart(local: delosmq.B
         consumer = session.create_consumer("orders")
         local.restart()
         connection.send("orders", "after")
-        message = consumer.receive(WAIT_S)
+        message = consumer.receive(PATIENCE_S)
         assert message is not None
         assert message.text == "after"
 
@@ -127,10 +127,10 @@ async def test_a_broker_that_ends_before_it_accepts_is_noticed_at_once(ending: E
         connecting = asyncio.ensure_future(asyncio.to_thread(connect, "vm://Tests.ending?connectionTimeout=0"))
     else:
         connecting = asyncio.ensure_future(opened("vm://Tests.ending?connectionTimeout=0"))
-    assert await asyncio.to_thread(ending.reached.wait, WAIT_S)
+    assert await asyncio.to_thread(ending.reached.wait, PATIENCE_S)
     ending.loop.close()
     with pytest.raises(ConnectionLostError, match=r"DMQ9009: .* the other end is gone"):
-        await asyncio.wait_for(connecting, WAIT_S)
+        await asyncio.wait_for(connecting, PATIENCE_S)
 
 
 async def opened(url: str) -> AsyncConnection:

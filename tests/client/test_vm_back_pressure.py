@@ -13,7 +13,7 @@ from delosmq.embedded.arguments import default_settings
 from delosmq.model.settings import AddressMatch
 from delosmq.model.values import AddressFullPolicy
 from delosmq.testing import BrokerFixture
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 MESSAGE_BYTES: Final = 10_000
 MESSAGES: Final = 2_000
@@ -58,7 +58,7 @@ async def consume_all(connection: AsyncConnection, name: str) -> list[object]:
     """The numbers of all messages."""
     async with await connection.create_session() as session:
         consumer = await session.create_consumer(f"{name}?consumer.prefetchSize=10")
-        found = [await consumer.receive(WAIT_S) for _ in range(MESSAGES)]
+        found = [await consumer.receive(PATIENCE_S) for _ in range(MESSAGES)]
         return [None if one is None else one.properties["number"] for one in found]
 
 
@@ -99,5 +99,5 @@ async def test_the_broker_waits_for_a_consumer_that_does_not_read(kit: BrokerFix
             for _ in range(50):
                 other.send("turns", "x")
         assert 0 < queue.counts.delivering < MOST_ON_THE_WAY + MOST_IN_THE_BROKER
-        found = [await consumer.receive(WAIT_S) for _ in range(MESSAGES)]
+        found = [await consumer.receive(PATIENCE_S) for _ in range(MESSAGES)]
         assert [None if one is None else one.properties["number"] for one in found] == list(range(MESSAGES))

@@ -27,7 +27,7 @@ from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
 from delosmq.model.errors import XA_RBINTEGRITY, XAER_INVAL, XAER_NOTA, XAER_PROTO, XAER_RMFAIL
 from delosmq.testing import BrokerFixture, TcpProxy
-from tests.client.support import WAIT_S
+from tests.patience import PATIENCE_S
 
 _numbers = count(1)
 
@@ -56,7 +56,7 @@ def session(connection: ClientConnection) -> Iterator[XaSession]:
 
 def received(session: XaSession, name: str, number: int = 1) -> list[str]:
     with session.create_consumer(name) as consumer:
-        return [message.text for _ in range(number) if (message := consumer.receive(WAIT_S)) is not None]
+        return [message.text for _ in range(number) if (message := consumer.receive(PATIENCE_S)) is not None]
 
 
 def left(connection: ClientConnection, name: str) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_branch_that_is_rolled_back_is_delivered_again_and_others_are_not(
     seen = []
     for xid in (back, forward):
         resource.start(xid)
-        message = consumer.receive(WAIT_S)
+        message = consumer.receive(PATIENCE_S)
         assert message is not None
         seen.append((message.text, message.delivery_count))
         resource.end(xid)
@@ -125,7 +125,7 @@ def test_a_branch_that_is_rolled_back_is_delivered_again_and_others_are_not(
     resource.commit(forward, one_phase=not prepared)
     resource.start(last)
     for _ in range(2):
-        message = consumer.receive(WAIT_S)
+        message = consumer.receive(PATIENCE_S)
         assert message is not None
         seen.append((message.text, message.delivery_count))
     resource.end(last)
@@ -186,7 +186,7 @@ def test_what_another_connection_has_rolled_back_is_delivered_again_here(
     connection.send(name, "a")
     consumer = session.create_consumer(name)
     session.xa_resource.start(xid)
-    assert consumer.receive(WAIT_S) is not None
+    assert consumer.receive(PATIENCE_S) is not None
     session.xa_resource.end(xid)
     assert session.xa_resource.prepare(xid)
     with connect(broker.openwire_url, user=broker.user, password=broker.password) as coordinator:
@@ -194,7 +194,7 @@ def test_what_another_connection_has_rolled_back_is_delivered_again_here(
             other.xa_resource.rollback(xid)
     again = new_xid(name)
     session.xa_resource.start(again)
-    message = consumer.receive(WAIT_S)
+    message = consumer.receive(PATIENCE_S)
     assert message is not None
     assert (message.text, message.delivery_count) == ("a", 2)
     session.xa_resource.end(again)
@@ -211,7 +211,7 @@ async def test_a_consumer_that_was_closed_in_a_branch_ends_when_another_connecti
             session = await ours.create_xa_session()
             await session.xa_resource.start(xid)
             async with await session.create_consumer("orders") as consumer:
-                assert await consumer.receive(WAIT_S) is not None
+                assert await consumer.receive(PATIENCE_S) is not None
             await session.xa_resource.end(xid)
             other = await theirs.create_xa_session()
             if committed:
@@ -242,7 +242,7 @@ def test_a_consumer_that_is_closed_in_a_branch_ends_with_it(
     resource.end(xid)
     resource.rollback(xid)
     with connection.create_session() as other:
-        again = other.create_consumer(name).receive(WAIT_S)
+        again = other.create_consumer(name).receive(PATIENCE_S)
         assert again is not None
         assert (again.text, again.redelivered) == ("a", True)
 
@@ -283,7 +283,7 @@ async def test_a_listener_waits_for_a_branch(aio: AsyncConnection, name: str, xi
         await aio.send(name, "a")
         assert heard.empty()
         await session.xa_resource.start(xid)
-        assert await asyncio.wait_for(heard.get(), WAIT_S) == "a"
+        assert await asyncio.wait_for(heard.get(), PATIENCE_S) == "a"
         await session.xa_resource.end(xid)
         await session.xa_resource.commit(xid, one_phase=True)
 
@@ -316,7 +316,7 @@ async def test_what_was_not_prepared_when_the_connection_broke_can_only_be_rolle
             await resource.commit(prepared)
             async with await connection.create_session() as other:
                 consumer = await other.create_consumer(name)
-                found = [await consumer.receive(WAIT_S) for _ in range(2)]
+                found = [await consumer.receive(PATIENCE_S) for _ in range(2)]
                 assert [None if one is None else one.text for one in found] == ["x", "x"]
                 assert await consumer.receive(0) is None
 
@@ -351,7 +351,7 @@ def test_shared_subscriptions_are_refused_with_what_does_the_same(connection: Cl
         consumers = [session.create_consumer(shared) for _ in range(2)]
         for number in range(4):
             connection.send(f"topic://{name}", f"m{number}")
-        seen = [message.text for _ in range(2) for one in consumers if (message := one.receive(WAIT_S)) is not None]
+        seen = [message.text for _ in range(2) for one in consumers if (message := one.receive(PATIENCE_S)) is not None]
         assert sorted(seen) == ["m0", "m1", "m2", "m3"]
         assert [one.receive(0) for one in consumers] == [None, None]
 

@@ -9,7 +9,7 @@ from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import JournalStore
 from delosmq.storage.journal.files import OsFiles
 from delosmq.storage.journal.sync.syncer import SyncThread
-from tests.e2e.support import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 NODE = bytes(range(16))
 SMALL_JOURNAL = JournalSettings("journal", file_size_bytes=64 * 1024)

@@ -24,10 +24,9 @@ from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.security.certificates import CertificateUsers
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.port import ServedStore
+from tests.patience import PATIENCE_S
 
 HOST = "127.0.0.1"
-PATIENCE_S = 15.0
-"""A condition that isn't true by then never will be; nothing waits this long when all is well."""
 CONNECTIONS = {"1.0": stomp.Connection10, "1.1": stomp.Connection11, "1.2": stomp.Connection12}
 
 

@@ -21,7 +21,8 @@ from delosmq.storage.memory import MemoryStore
 from tests.certificates import write_identity
 from tests.e2e.conftest import SETTINGS
 from tests.e2e.openwire_peer import OpenWirePeer
-from tests.e2e.support import ADMIN, HOST, PATIENCE_S, RunningBroker
+from tests.e2e.support import ADMIN, HOST, RunningBroker
+from tests.patience import PATIENCE_S
 
 BROKER_XML = """
 <configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">

@@ -15,8 +15,7 @@ from delosmq.model.virtual_topics import CLASSIC
 from delosmq.wire.openwire.commands import TEXT_MESSAGE
 from delosmq.wire.openwire.structures import destination_of
 from tests.e2e.openwire_peer import OpenWirePeer
-
-PATIENCE_S = 15.0
+from tests.patience import PATIENCE_S
 
 
 class Inbox(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types

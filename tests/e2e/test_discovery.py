@@ -7,7 +7,8 @@ from delosmq.model.declared.router import ConnectorSettings
 from delosmq.model.settings import BroadcastGroupSettings, DiscoveryGroupSettings
 from delosmq.storage.memory import MemoryStore
 from tests.e2e.conftest import SETTINGS
-from tests.e2e.support import HOST, PATIENCE_S, RunningBroker
+from tests.e2e.support import HOST, RunningBroker
+from tests.patience import PATIENCE_S
 from tests.server.test_discovery_groups import GROUP
 from tests.server.test_discovery_groups import port as port
 

@@ -16,8 +16,9 @@ from delosmq.model.settings import DiscoveryGroupSettings
 from delosmq.server.discovery.multicast import open_sender
 from delosmq.server.targets.target_monitor import MOST_DISCOVERED
 from delosmq.storage.memory import MemoryStore
-from tests.e2e.support import ADMIN, HOST, PATIENCE_S, RunningBroker
+from tests.e2e.support import ADMIN, HOST, RunningBroker
 from tests.e2e.test_router_pools import PLAIN, ask, place, targets
+from tests.patience import PATIENCE_S
 from tests.server.test_discovery_groups import GROUP
 from tests.server.test_discovery_groups import port as port
 

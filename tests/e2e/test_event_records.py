@@ -13,7 +13,7 @@ from delosmq.embedded import default_settings
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from delosmq.testing import BrokerFixture, BrokerProcess
-from tests.e2e.support import PATIENCE_S
+from tests.patience import PATIENCE_S
 from tests.testing.support import StompPeer
 
 EVENTS = "delosmq.events"

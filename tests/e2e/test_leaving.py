@@ -16,8 +16,8 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.structures import QUEUE, ConnectionId, ConsumerId, Destination, MessageId, ProducerId
 from tests.e2e.openwire_peer import NAME, OpenWirePeer
+from tests.patience import PATIENCE_S
 
-PATIENCE_S = 15.0
 FULL = Destination("full", QUEUE)
 
 

@@ -16,7 +16,8 @@ from delosmq.model.settings import AddressMatch, SecurityMatch
 from delosmq.security.access import PERMISSIONS
 from tests.e2e.conftest import SETTINGS, journal_in
 from tests.e2e.support import ADMIN, GUEST, Client, RunningBroker
-from tests.e2e.test_management_messages import BOTH, EVERYBODY, MANAGEMENT, PATIENCE_S, SECURITY, ask, connected
+from tests.e2e.test_management_messages import BOTH, EVERYBODY, MANAGEMENT, SECURITY, ask, connected
+from tests.patience import PATIENCE_S
 
 READERS = SecurityMatch("readable.#", {**dict.fromkeys(PERMISSIONS, EVERYBODY), "send": frozenset({"amq"})})
 MANAGERS = SecurityMatch(MANAGEMENT, dict.fromkeys(PERMISSIONS, EVERYBODY))

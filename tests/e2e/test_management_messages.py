@@ -16,9 +16,9 @@ from delosmq.model.settings import AcceptorSettings, QueueSettings, SecurityMatc
 from delosmq.security.access import PERMISSIONS
 from tests.e2e.conftest import SETTINGS, journal_in
 from tests.e2e.support import ADMIN, GUEST, HOST, Client, RunningBroker, User
+from tests.patience import PATIENCE_S
 
 MANAGEMENT = "activemq.management"
-PATIENCE_S = 15.0
 BOTH = AcceptorSettings("both", HOST, 0, ("STOMP", "OPENWIRE"), ("/queue/",), ("/topic/",))
 EVERYBODY = frozenset({"amq", "guests"})
 SECURITY = (

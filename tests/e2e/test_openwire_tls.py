@@ -19,7 +19,8 @@ from delosmq.wire.openwire.structures import destination_of
 from tests.certificates import Stores, make_stores
 from tests.e2e.conftest import SETTINGS
 from tests.e2e.openwire_peer import OpenWirePeer
-from tests.e2e.support import ADMIN, HOST, PATIENCE_S, RunningBroker
+from tests.e2e.support import ADMIN, HOST, RunningBroker
+from tests.patience import PATIENCE_S
 
 # The last: the broker closes before it says anything.
 REFUSED = (ssl.SSLError, ConnectionError, AssertionError)

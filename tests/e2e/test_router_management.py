@@ -15,8 +15,9 @@ import pytest
 from delosmq.cli.app import run_app
 from delosmq.client import connect
 from delosmq.model.ids import MonotonicNs
-from tests.e2e.support import ADMIN, GUEST, HOST, PATIENCE_S, RunningBroker, User
+from tests.e2e.support import ADMIN, GUEST, HOST, RunningBroker, User
 from tests.e2e.test_router_pools import HASH, ROUND, ask, place, ready, routed, targets
+from tests.patience import PATIENCE_S
 
 LOCAL = "<key-filter>^.{3}</key-filter><local-target-filter>FOO</local-target-filter>"
 

@@ -24,7 +24,8 @@ from delosmq.sessions.client_errors import ClientError
 from delosmq.storage.memory import MemoryStore
 from delosmq.testing.processes.free_port import free_port
 from tests.e2e.conftest import SETTINGS
-from tests.e2e.support import ADMIN, HOST, PATIENCE_S, Inbox, RunningBroker
+from tests.e2e.support import ADMIN, HOST, Inbox, RunningBroker
+from tests.patience import PATIENCE_S
 
 BROKER_XML = """
 <configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">

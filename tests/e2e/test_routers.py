@@ -20,7 +20,8 @@ from delosmq.routers.decision import Outcome
 from delosmq.storage.memory import MemoryStore
 from tests.certificates import make_stores
 from tests.e2e.conftest import SETTINGS
-from tests.e2e.support import ADMIN, GUEST, HOST, PATIENCE_S, Inbox, RunningBroker, User
+from tests.e2e.support import ADMIN, GUEST, HOST, Inbox, RunningBroker, User
+from tests.patience import PATIENCE_S
 
 BROKER_XML = """
 <configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">

@@ -15,10 +15,9 @@ from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
 from delosmq.wire.stomp.heads import StompLimits
 from delosmq.wire.stomp.versions import V12
 from tests.fuzz.openwire_frames import SEQUENCE, VERSIONS, Arsenal, flipped, spoilt
+from tests.patience import PATIENCE_S
 from tests.sessions.support import PASSWORD, USER
 
-PATIENCE_S = 30.0
-"""Nothing waits this long when all is well."""
 _SEQUENCE = SEQUENCE.to_bytes(8)
 
 

@@ -21,9 +21,10 @@ from random import Random
 
 from delosmq.client import AckMode, ClientError, connect
 from delosmq.testing import BrokerPair, BrokerProcess
-from tests.chaos.broker_process import PASSWORD, PATIENCE_S, USER
+from tests.chaos.broker_process import PASSWORD, USER
 from tests.chaos.clients import END, LeaseReader, Memory, StompPeer, Worker, consume, number_of, produce
 from tests.ha.shared_stores import SharedDirectory, SharedStore, SharedTables
+from tests.patience import PATIENCE_S
 from tests.postgres_server import PostgresServer
 from tests.replicated_postgres import ReplicatedPostgres
 

@@ -12,9 +12,9 @@ from delosmq.testing import BrokerPair, BrokerProcess
 from tests.e2e.support import ADMIN, HOST, RunningBroker
 from tests.e2e.test_discovery_pool import GROUP, router
 from tests.e2e.test_router_pools import FIRST, ask, routed
+from tests.patience import PATIENCE_S
 from tests.server.test_discovery_groups import port as port
 
-PATIENCE_S = 60.0
 BOTH_PROTOCOLS = ("?protocols=OPENWIRE,CORE</acceptor>", "?protocols=OPENWIRE,STOMP</acceptor>")
 PLACE = f"<local-bind-address>{HOST}</local-bind-address><group-address>{GROUP}</group-address>"
 

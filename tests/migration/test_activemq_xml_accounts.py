@@ -14,6 +14,7 @@ from delosmq.model.errors import PermissionDeniedError
 from delosmq.security.access import PERMISSIONS, AccessControl, Login
 from delosmq.security.passwords import verify_password
 from tests.migration.activemq_xml import Converted, broker, convert_text, policies
+from tests.patience import PATIENCE_S
 
 USERS = """<simpleAuthenticationPlugin><users>
 <authenticationUser username="root" password="r00t" groups="admins,users"/>
@@ -268,13 +269,13 @@ def test_a_broker_runs_with_what_was_converted(tmp_path: Path) -> None:
         client.connect(running.user, running.password, wait=True)
         client.subscribe("/queue/orders", id="1", ack="client-individual")
         client.send("/queue/all", "one", persistent="true")
-        frame = inbox.frames.get(timeout=10)
+        frame = inbox.frames.get(timeout=PATIENCE_S)
         assert (frame.body, frame.headers["destination"]) == ("one", "/queue/orders")
         for _ in range(7):
             client.nack(frame.headers["ack"])
-            frame = inbox.frames.get(timeout=10) if _ < 6 else frame
+            frame = inbox.frames.get(timeout=PATIENCE_S) if _ < 6 else frame
         client.subscribe("/queue/ActiveMQ.DLQ", id="2")
-        dead = inbox.frames.get(timeout=10)
+        dead = inbox.frames.get(timeout=PATIENCE_S)
         assert (dead.body, dead.headers["subscription"]) == ("one", "2")
         client.disconnect()
 

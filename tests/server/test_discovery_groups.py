@@ -20,10 +20,10 @@ from delosmq.server.clock import Appointment, ServerClock, SystemClock
 from delosmq.server.discovery.broadcast_group import BroadcastGroup
 from delosmq.server.discovery.discovery_group import BYTES_PER_TURN, DATAGRAMS_PER_TURN, DiscoveryGroup
 from delosmq.server.discovery.multicast import open_receiver, open_sender
+from tests.patience import PATIENCE_S
 
 LOOPBACK = "127.0.0.1"
 GROUP = "231.7.7.7"
-PATIENCE_S = 15.0
 CONNECTORS = (ConnectorSettings("first", LOOPBACK, 1), ConnectorSettings("last", LOOPBACK, 61616, tls=True))
 LOGGER = logging.getLogger("delosmq.tests.discovery")
 

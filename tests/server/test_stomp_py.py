@@ -14,12 +14,12 @@ from stomp.utils import Frame as StompPyFrame
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from delosmq.storage.memory import MemoryStore
+from tests.patience import PATIENCE_S
 from tests.server.support import TCP, RunningServer
 from tests.sessions.support import PASSWORD, USER
 
 VERSIONS = ("1.0", "1.1", "1.2")
 _CONNECTIONS = {"1.0": stomp.Connection10, "1.1": stomp.Connection11, "1.2": stomp.Connection12}
-_WAIT_S = 20
 
 SETTINGS = BrokerSettings(
     queues=(
@@ -71,14 +71,14 @@ class Client:
         self._receipts += 1
         receipt = f"r{self._receipts}"
         self.connection.send(destination, body, headers={"receipt": receipt, "persistent": "true", **headers})
-        assert self.inbox.receipts.get(timeout=_WAIT_S) == receipt
+        assert self.inbox.receipts.get(timeout=PATIENCE_S) == receipt
 
     def subscribe(self, destination: str, ack: str = "auto", key: str = "s") -> None:
         self.connection.subscribe(destination, key, ack=ack, headers={"receipt": f"sub-{key}"})
-        assert self.inbox.receipts.get(timeout=_WAIT_S) == f"sub-{key}"
+        assert self.inbox.receipts.get(timeout=PATIENCE_S) == f"sub-{key}"
 
     def message(self) -> StompPyFrame:
-        return self.inbox.messages.get(timeout=_WAIT_S)
+        return self.inbox.messages.get(timeout=PATIENCE_S)
 
     def answer(self, command: Callable[..., None], frame: StompPyFrame) -> None:
         """ACK or NACK as the version has it, and waits for its receipt."""
@@ -89,7 +89,7 @@ class Client:
             command(frame.headers["message-id"], frame.headers["subscription"], receipt=receipt)
         else:
             command(frame.headers["message-id"], receipt=receipt)
-        assert self.inbox.receipts.get(timeout=_WAIT_S) == receipt
+        assert self.inbox.receipts.get(timeout=PATIENCE_S) == receipt
 
     def ack(self, frame: StompPyFrame) -> None:
         self.answer(self.connection.ack, frame)
@@ -225,7 +225,7 @@ async def test_multicast_and_ring(server: RunningServer, version: str) -> None:
 async def test_heart_beats_keep_a_connection(server: RunningServer, version: str) -> None:
     def work() -> None:
         client = Client(server.listener.port, version, heartbeats=(500, 500))
-        client.inbox.heart_beats.get(timeout=_WAIT_S)
+        client.inbox.heart_beats.get(timeout=PATIENCE_S)
         client.close()
 
     await asyncio.to_thread(work)
@@ -236,7 +236,7 @@ async def test_errors_are_told(server: RunningServer, version: str) -> None:
     def work() -> None:
         client = Client(server.listener.port, version)
         client.connection.subscribe("/queue/a", "s", headers={"selector": "a !! 1"})
-        error = client.inbox.errors.get(timeout=_WAIT_S)
+        error = client.inbox.errors.get(timeout=PATIENCE_S)
         assert "selector" in error.headers["message"]
 
     await asyncio.to_thread(work)

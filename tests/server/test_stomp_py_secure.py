@@ -16,10 +16,10 @@ from stomp.utils import Frame as StompPyFrame
 
 from delosmq.model.settings import AcceptorSettings, TlsSettings
 from tests.certificates import Stores, make_stores
+from tests.patience import PATIENCE_S
 from tests.server.support import TCP, RunningServer, running
 from tests.sessions.support import PASSWORD, USER
 
-_WAIT_S = 20
 _HOST = "127.0.0.1"
 LARGE = "x" * 400_000
 
@@ -66,20 +66,20 @@ def exchange(connection: Any, name: str) -> None:
     inbox = connect(connection)
     destination = f"/queue/{name}"
     connection.subscribe(destination, "s", ack="client-individual", headers={"receipt": "subscribed"})
-    assert inbox.receipts.get(timeout=_WAIT_S) == "subscribed"
+    assert inbox.receipts.get(timeout=PATIENCE_S) == "subscribed"
     for number, body in enumerate((f"hello from {name}", LARGE)):
         # One frame of a WebSocket each, hence below its limit.
         for part in range(0, len(body), 60_000):
             connection.send(destination, body[part : part + 60_000], headers={"receipt": f"{number}-{part}"})
-            assert inbox.receipts.get(timeout=_WAIT_S) == f"{number}-{part}"
+            assert inbox.receipts.get(timeout=PATIENCE_S) == f"{number}-{part}"
     got = ""
     while len(got) < len(LARGE) + len(f"hello from {name}"):
-        frame = inbox.messages.get(timeout=_WAIT_S)
+        frame = inbox.messages.get(timeout=PATIENCE_S)
         got += frame.body
         connection.ack(frame.headers["ack"])
     assert got == f"hello from {name}{LARGE}"
     connection.disconnect(receipt="bye")
-    assert inbox.receipts.get(timeout=_WAIT_S) == "bye"
+    assert inbox.receipts.get(timeout=PATIENCE_S) == "bye"
 
 
 def over_tls(port: int, stores: Stores, identity: str | None = None) -> Any:
@@ -133,7 +133,7 @@ async def test_with_a_certificate_of_its_own(stores: Stores) -> None:
 async def test_a_missing_certificate_keeps_its_client_out(stores: Stores) -> None:
     async with running(tls_acceptor(stores, need_client_auth=True)) as server:
         port = server.listener.port
-        connection = stomp.Connection12([(_HOST, port)], reconnect_attempts_max=1, timeout=_WAIT_S)
+        connection = stomp.Connection12([(_HOST, port)], reconnect_attempts_max=1, timeout=PATIENCE_S)
         connection.set_ssl([(_HOST, port)], ca_certs=str(stores.authority))
         try:
             # Without waiting: stomp.py waits for ever when the refusal comes as an error of TLS and not as the end.
@@ -172,7 +172,7 @@ async def test_heart_beats_keep_a_secure_websocket(stores: Stores) -> None:
         connection = WSStompConnection([(_HOST, port)], heartbeats=(500, 500))
         connection.set_ssl([(_HOST, port)], ca_certs=str(stores.authority))
         inbox = connect(connection)
-        inbox.heart_beats.get(timeout=_WAIT_S)
+        inbox.heart_beats.get(timeout=PATIENCE_S)
         connection.disconnect(receipt="bye")
 
     async with running(tls_acceptor(stores)) as server:

@@ -16,6 +16,7 @@ from delosmq.server.ticker import SYNC_WITHIN_S, Ticker
 from delosmq.server.turn_loop import TurnLoop, turn_of
 from delosmq.sessions.outbox import GateWaiter
 from delosmq.storage.memory import MemoryStore
+from tests.patience import PATIENCE_S
 from tests.server.support import RunningServer, running
 
 STORE_TICK_S = 1.0
@@ -213,7 +214,7 @@ async def test_an_appointment_of_the_engine_brings_a_tick_without_any_input() ->
         message = Message("later", "stomp/12", b"", b"due", timestamp_ms=now, due_at_ms=now + 20)
         assert server.broker.producers.send(message) == ROUTED
         server.ticker.schedule()
-        await asyncio.wait_for(listener.delivered.wait(), 10)
+        await asyncio.wait_for(listener.delivered.wait(), PATIENCE_S)
         server.broker.consumers.close(consumer)
 
 

@@ -6,6 +6,7 @@ from itertools import cycle
 from typing import Protocol
 
 import delosmq
+from tests.patience import PATIENCE_S
 from tests.spark.fake_broker import FakeBroker
 
 
@@ -47,7 +48,9 @@ class StompBroker:
         import httpx
 
         body = {"name": name, "address": address or name, "routing_type": routing_type, "durable": True}
-        answer = httpx.post(f"{self.servers}/api/v1/queues", json=body, auth=(self.user, self.password))
+        answer = httpx.post(
+            f"{self.servers}/api/v1/queues", json=body, auth=(self.user, self.password), timeout=PATIENCE_S
+        )
         assert answer.status_code in (201, 409), answer.text
 
     def publish(

@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 import stomp
 
 import delosmq
+from tests.patience import PATIENCE_S
 
-PATIENCE_S: Final = 30
 ATTEMPTS: Final = 10
 """max-delivery-attempts, as it is by default."""
 
@@ -94,6 +94,8 @@ def call(broker: delosmq.Broker, method: str, path: str, body: Mapping[str, obje
     """A call of the broker's HTTP interface; any answer but an error."""
     import httpx
 
-    answer = httpx.request(method, f"{broker.http_url}{path}", json=body, auth=(broker.user, broker.password))
+    answer = httpx.request(
+        method, f"{broker.http_url}{path}", json=body, auth=(broker.user, broker.password), timeout=PATIENCE_S
+    )
     assert answer.is_success, answer.text
     return json.loads(answer.text)

@@ -19,13 +19,13 @@ from delosmq.spark.transport import Transport
 from tests.e2e.faults import FaultyFiles, journal_on
 from tests.e2e.support import ADMIN, RunningBroker
 from tests.e2e.test_disk_faults import SETTINGS as FULL_DISK
+from tests.patience import PATIENCE_S
 from tests.spark.brokers import RealBroker, StompBroker
 from tests.spark.interceptor import Interceptor
 from tests.spark.processes import KillableBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-PATIENCE_S = 60.0
 LIMIT = 30
 POLICIES = {"block": AddressFullPolicy.BLOCK, "fail": AddressFullPolicy.FAIL, "drop": AddressFullPolicy.DROP}
 

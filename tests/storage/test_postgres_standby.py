@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from delosmq.model.settings import DatabaseStoreSettings
-from tests.postgres_server import PATIENCE_S
+from tests.patience import PATIENCE_S
 from tests.replicated_postgres import ReplicatedPostgres
 from tests.storage.held_store import Held, Hold, bodies
 

@@ -22,6 +22,7 @@ from delosmq.storage.journal.records import FileHeader, encode_file_header
 from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.journal.sync.sync_process import FRAME, Frames, SyncProcess
 from delosmq.storage.journal.sync.syncer import Prepared, Replaced, Report, Synced, Syncer, SyncerDied, SyncThread
+from tests.patience import PATIENCE_S
 from tests.storage.support import NODE, SMALL, Kept, Listener, note
 
 HEADER = encode_file_header(FileHeader(1, NODE, 5, 70_000))
@@ -72,7 +73,7 @@ def forked(files: Files) -> tuple[SyncProcess, int]:
 def reports(syncer: Syncer, count: int) -> list[Report]:
     found: list[Report] = []
     while len(found) < count:
-        got = syncer.wait(10)
+        got = syncer.wait(PATIENCE_S)
         assert got, "no answer"
         found += got
     return found

@@ -10,8 +10,7 @@ import delosmq
 from delosmq.wire.stomp.decoder import StompDecoder, StompFrame
 from delosmq.wire.stomp.heads import StompLimits
 from delosmq.wire.stomp.versions import V12
-
-PATIENCE_S = 20.0
+from tests.patience import PATIENCE_S
 
 
 class StompPeer:

@@ -8,8 +8,8 @@ from delosmq.client.aio import connect as connect_async
 from delosmq.embedded.arguments import default_settings
 from delosmq.model.settings import BrokerSettings
 from delosmq.testing import BrokerFixture
+from tests.patience import PATIENCE_S
 
-WAIT_S = 10.0
 FIVE_MINUTES = "jms.redeliveryPolicy.initialRedeliveryDelay=300000&jms.redeliveryPolicy.redeliveryDelay=300000"
 
 
@@ -21,7 +21,7 @@ def test_a_message_rolled_back_comes_again_after_its_delay(broker: BrokerFixture
     with connect(broker) as connection, connection.create_session(AckMode.TRANSACTED) as session:
         connection.send("orders", "tea")
         consumer = session.create_consumer("orders")
-        assert consumer.receive(WAIT_S) is not None
+        assert consumer.receive(PATIENCE_S) is not None
         session.rollback()
         broker.clock.advance(minutes=4, seconds=59)
         assert consumer.receive(0) is None
@@ -40,7 +40,7 @@ def test_a_connection_of_the_kit_takes_redelivery_policies(broker: BrokerFixture
     ):
         connection.send("orders", "tea")
         consumer = session.create_consumer("orders")
-        assert consumer.receive(WAIT_S) is not None
+        assert consumer.receive(PATIENCE_S) is not None
         session.rollback()
         broker.clock.advance(seconds=299)
         assert consumer.receive(0) is None
@@ -56,7 +56,7 @@ async def test_so_does_one_of_a_client_for_asyncio(broker: BrokerFixture) -> Non
         await connection.send("orders", "tea")
         async with await connection.create_session(AckMode.TRANSACTED) as session:
             consumer = await session.create_consumer("orders")
-            assert await consumer.receive(WAIT_S) is not None
+            assert await consumer.receive(PATIENCE_S) is not None
             await session.rollback()
     broker.queue("DLQ").assert_has(messages=1)
 
@@ -67,7 +67,7 @@ async def test_so_does_one_of_a_client_in_the_loop_of_the_test(broker: BrokerFix
         await connection.send("orders", "tea")
         async with await connection.create_session(AckMode.TRANSACTED) as session:
             consumer = await session.create_consumer("orders")
-            assert await consumer.receive(WAIT_S) is not None
+            assert await consumer.receive(PATIENCE_S) is not None
             await session.rollback()
             broker.clock.advance(minutes=5)
             assert await consumer.receive(0) is not None
@@ -139,9 +139,9 @@ def test_a_message_waits_for_the_delay_that_its_sender_asked_for() -> None:
         connection.send("x", "later", delay_ms=50)
         connection.send("x", "now")
         consumer = connection.create_session().create_consumer("x")
-        first = consumer.receive(WAIT_S)
+        first = consumer.receive(PATIENCE_S)
         broker.clock.advance(milliseconds=49)
         assert consumer.receive(0) is None
         broker.clock.advance(milliseconds=1)
-        second = consumer.receive(WAIT_S)
+        second = consumer.receive(PATIENCE_S)
         assert [None if one is None else one.text for one in (first, second)] == ["now", "later"]

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from delosmq.testing import ProxiedPiece, TcpProxy
-
-WAIT_S = 60.0
+from tests.patience import PATIENCE_S
 
 
 class Echo(socketserver.StreamRequestHandler):
@@ -39,7 +38,7 @@ def server() -> Iterator[int]:
 
 class Client:
     def __init__(self, proxy: TcpProxy) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", proxy.port), timeout=WAIT_S)
+        self.socket = socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE_S)
 
     def __enter__(self) -> "Client":
         return self
@@ -126,7 +125,7 @@ def test_one_direction_can_be_a_black_hole_while_the_other_one_passes(server: in
         client.asked("one\n")
         proxy.blackhole(to_server=False)
         client.say("two\n")
-        assert seen.wait(WAIT_S)
+        assert seen.wait(PATIENCE_S)
         proxy.restore()
         assert client.hear(4) == "two\n"
 
@@ -203,7 +202,7 @@ def test_a_piece_can_be_changed_left_out_or_made_the_end(server: int) -> None:
     with TcpProxy(server, change=change) as proxy, Client(proxy) as client:
         assert client.asked("one\n") == "ONE\n"
         client.say("two\n")
-        assert left_out.wait(WAIT_S)
+        assert left_out.wait(PATIENCE_S)
         client.say("three\n")
         assert client.breaks()
 

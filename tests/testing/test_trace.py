@@ -7,6 +7,7 @@ import websocket
 
 from delosmq.testing import BrokerFixture, Trace
 from delosmq.testing.trace import MOST_BYTES, MOST_ENTRIES
+from tests.patience import PATIENCE_S
 from tests.testing.support import StompPeer, run_pytest
 
 pytest_plugins = ["pytester"]
@@ -65,7 +66,7 @@ def test_frames_of_openwire_have_their_names_and_what_matters() -> None:
 def test_it_looks_into_a_web_socket() -> None:
     with BrokerFixture() as broker:
         url = f"ws://{broker.host}:{broker.stomp_port}"
-        web_socket = websocket.create_connection(url, subprotocols=["v12.stomp"], timeout=20)
+        web_socket = websocket.create_connection(url, subprotocols=["v12.stomp"], timeout=PATIENCE_S)
         try:
             web_socket.send(f"CONNECT\naccept-version:1.2\nhost:h\nlogin:admin\npasscode:{broker.password}\n\n\0")
             assert web_socket.recv_data()[1].startswith(b"CONNECTED")
