@@ -157,6 +157,29 @@ def test_a_full_address_that_blocks_holds_credits_back_and_takes_what_has_them()
     assert answer.credits == 5_000
 
 
+@pytest.mark.parametrize(("asked", "granted"), [((2**31 - 1, 2**31 - 1), 2**31 - 1), ((5_000, -6_000), 5_000)])
+def test_credits_that_wait_add_up_to_what_an_answer_can_say(asked: tuple[int, int], granted: int) -> None:
+    _bench, session = full(AddressFullPolicy.BLOCK)
+    for count in asked:
+        session.tell(RequestProducerCredits(count, "orders"))
+    reader = session.consumer("orders")
+    session.start()
+    reader.take()
+    session.tell(reader.ack(0))
+    (answer,) = session.take()
+    assert isinstance(answer, ProducerCredits)
+    assert answer.credits == granted
+
+
+def test_a_session_that_waits_for_room_under_too_many_names_is_told() -> None:
+    _bench, session = full(AddressFullPolicy.BLOCK)
+    for number in range(1_000):
+        session.feed(RequestProducerCredits(1, f"orders::{number}"))
+    assert session.refused(RequestProducerCredits(1, "orders::more")) == "ILLEGAL_STATE DMQ5631"
+    session.tell(RequestProducerCredits(1, "orders::1"))  # it waits already
+    assert session.take() == []
+
+
 def test_a_full_address_that_fails_says_so() -> None:
     _, session = full(AddressFullPolicy.FAIL)
     answer = session.ask(RequestProducerCredits(5_000, "orders"), ProducerFailCredits)

@@ -9,11 +9,14 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, SpaceWaiter
 from delosmq.model.settings import AddressFullPolicy
+from delosmq.sessions.core.server import errors
 from delosmq.sessions.core.server.replies import SessionReplies
 from delosmq.wire.core.session_packets import ProducerCredits, ProducerFailCredits
 
 MOST_GRANTED_BYTES: Final = 4 * 1024 * 1024
 """What one session may send to one full address, whatever it asked for: more than any client asks for by itself."""
+_MOST_ANSWERED: Final = 2**31 - 1
+"""What an answer can grant: its field has 32 bits."""
 _ADDRESSES: Final = 1_000
 """Addresses for which a session may have credits. With more, those that it asked for first count no more."""
 
@@ -42,12 +45,19 @@ class SessionCredits:
         self._waiting: dict[str, CreditRequest] = {}
 
     def request(self, name: str, address: str, count: int) -> None:
-        """A client asks for ``count`` bytes; an answer follows, now or once there is room."""
+        """A client asks for ``count`` bytes; an answer follows, now or once there is room.
+
+        Raises:
+            CoreError: it waits for room at too many addresses.
+        """
+        count = max(count, 0)
         waiting = self._waiting.get(name)
         if waiting is not None:
-            waiting.count += count
+            waiting.count = min(waiting.count + count, _MOST_ANSWERED)
         elif len(self._waiting) < _ADDRESSES:
-            self.look_again(CreditRequest(self, name, address, max(count, 0)))
+            self.look_again(CreditRequest(self, name, address, count))
+        else:
+            raise errors.too_many("addresses at which the session waits for room", _ADDRESSES)
 
     def look_again(self, request: CreditRequest) -> None:
         """Grants what is asked for, refuses it, or has it wait."""

@@ -111,7 +111,7 @@ class CoreProducers:
         """Handles a request for credits; the answer may come later.
 
         Raises:
-            CoreError: the address can't be used.
+            CoreError: the address can't be used, or the session waits for room at too many.
         """
         self.credits.request(packet.address, self._destinations.decode(packet.address).address, packet.credits)
 
