@@ -1,5 +1,7 @@
 """What CORE clients send and get: answers, credits, order, acknowledgements, large messages."""
 
+import tracemalloc
+
 import pytest
 
 from delosmq.model.message import ANY_ROUTING, ANYCAST
@@ -579,6 +581,21 @@ def test_a_large_message_that_never_ends_goes_with_its_connection() -> None:
     assert session.client.machine.buffered_bytes() == 50_000
     session.close()
     assert session.client.machine.buffered_bytes() == 0
+
+
+def test_parts_of_a_large_message_take_no_more_memory_than_they_have_bytes() -> None:
+    session = ready()
+    session.feed(SessionSendLarge(session.message("orders", "")))
+    packet = SessionSendContinuation()
+    packet.body = b"x"
+    packet.continues = True
+    tracemalloc.start()
+    for _ in range(10_000):
+        session.feed(packet)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert session.client.machine.buffered_bytes() == 10_000
+    assert taken < 50_000
 
 
 # -- transactions ----------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def send_large(session: CoreSession, packet: Packet) -> None:
 def send_part(session: CoreSession, packet: Packet) -> None:
     assert isinstance(packet, SessionSendContinuation)
     message = session.large_message.add(packet)
-    packet.body = b""  # kept with the others
+    packet.body = b""  # it is gathered
     if message is not None:
         session.producers.send(
             message,

@@ -36,8 +36,7 @@ class LargeMessage:
     def __init__(self, gathered: GatheredBytes) -> None:
         self._gathered = gathered
         self._headers: CoreMessage | None = None
-        self._parts: list[bytes] = []
-        self._bytes: int = 0
+        self._body: bytearray = bytearray()
         self._refused: bool = False
 
     def begin(self, packet: SessionSendLarge) -> None:
@@ -57,18 +56,16 @@ class LargeMessage:
             raise errors.part_without_start()
         size = len(packet.body)
         gathered = self._gathered
-        if self._bytes + size > gathered.largest_bytes or gathered.count + size > gathered.limit:
+        if len(self._body) + size > gathered.largest_bytes or gathered.count + size > gathered.limit:
             self._refused = True
-        if not self._refused:
-            self._parts.append(packet.body)
-            self._bytes += size
-            gathered.count += size
-        else:
             self._release()
+        if not self._refused:
+            self._body += packet.body
+            gathered.count += size
         if packet.continues:
             return None
         refused = self._refused
-        message.body = b"".join(self._parts)
+        message.body = bytes(self._body)
         self.drop()
         if refused:
             raise errors.large_message_too_large(gathered.largest_bytes)
@@ -81,6 +78,5 @@ class LargeMessage:
         self._refused = False
 
     def _release(self) -> None:
-        self._gathered.count -= self._bytes
-        self._bytes = 0
-        self._parts = []
+        self._gathered.count -= len(self._body)
+        self._body = bytearray()
