@@ -266,6 +266,21 @@ def test_one_that_never_had_a_consumer_goes_with_the_connection() -> None:
     assert "mine" not in bench.broker.queues
 
 
+@pytest.mark.parametrize("temporary", [True, False])
+def test_a_queue_that_another_connection_made_again_stays_when_its_first_maker_leaves(temporary: bool) -> None:
+    bench = CoreBench()
+    make = bench.session().queue("mine", "news", MULTICAST, temporary=True) if temporary else shared("mine", "news")
+    make.durable = False
+    first, other = bench.session(), bench.session()
+    first.ok(make)
+    other.ok(DeleteQueue("mine"))
+    other.ok(make)
+    first.client.leave()
+    assert "mine" in bench.broker.queues
+    other.client.leave()
+    assert "mine" not in bench.broker.queues
+
+
 def test_a_durable_subscription_stays_and_gets_messages() -> None:
     bench = CoreBench()
     session = bench.session()

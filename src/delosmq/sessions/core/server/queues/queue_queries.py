@@ -57,7 +57,7 @@ class QueueQueries:
         in_force = queue.in_force
         answer.exists = True
         answer.durable = settings.durable
-        answer.temporary = queue.owner != "" or queue.name in self._connection.temporary
+        answer.temporary = queue.owner != "" or self._connection.owns(queue)
         answer.consumer_count = queue.consumer_count
         answer.message_count = queue.message_count
         answer.filter_string = settings.filter or None
@@ -122,7 +122,7 @@ class QueueQueries:
         return answer
 
     def _queue_names(self, address: Address, queue_name: str) -> list[str]:
-        names = [queue.name for queue in (*address.anycast, *address.multicast) if not queue.internal]
+        names = [queue.name for queue in address.queues() if not queue.internal]
         if not queue_name:
             return names
         if queue_name not in names:

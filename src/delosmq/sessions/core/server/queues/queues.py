@@ -7,7 +7,7 @@ Source: ServerSessionImpl.createQueue, createSharedQueue, deleteQueue and checkA
 from dataclasses import replace
 from typing import Any, Final
 
-from delosmq.engine.api import Address, Queue, SubscriptionOptions
+from delosmq.engine.api import Queue, SubscriptionOptions
 from delosmq.model.declared.queue import QUEUE_SETTINGS
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
@@ -34,6 +34,8 @@ _OLD_QUEUE_PREFIXES: Final = ("jms.queue.", "jms.tempqueue.")
 class ConnectionQueues:
     """What ends with a connection.
 
+    Queues are known by name and the engine's id: another connection may have deleted one and made its own of that name.
+
     Attributes:
         temporary: queues that its sessions made for as long as it lasts.
         shared: queues that go with their last consumer, and with it if there was none.
@@ -45,9 +47,14 @@ class ConnectionQueues:
         self._known = machine.services.temporaries
         self._owner = machine.peer.connection_id
         self._limit: int = machine.acceptor.max_subscriptions
-        self.temporary: dict[str, None] = {}
-        self.shared: dict[str, None] = {}
+        self._look_at: int = self._limit
+        self.temporary: dict[str, int] = {}
+        self.shared: dict[str, int] = {}
         self.addresses: dict[str, None] = {}
+
+    def owns(self, queue: Queue) -> bool:
+        """Whether a queue is a temporary one of the connection."""
+        return self.temporary.get(queue.name) == queue.id
 
     def check_limit(self) -> None:
         """Whether there may be another temporary queue.
@@ -58,12 +65,17 @@ class ConnectionQueues:
         if len(self.temporary) >= self._limit:
             raise errors.too_many("temporary queues of the connection", self._limit)
 
-    def note_shared(self, name: str) -> None:
+    def note_shared(self, queue: Queue) -> None:
         """One that goes with its last consumer is there, and has none yet."""
-        if len(self.shared) >= self._limit:
-            queues = self._broker.queues
-            self.shared = {one: None for one in self.shared if one in queues and not queues[one].holders}
-        self.shared[name] = None
+        if len(self.shared) >= self._look_at:
+            self.shared = {one.name: one.id for one in self._left(self.shared) if not one.holders}
+            self._look_at = max(self._limit, 2 * len(self.shared))
+        self.shared[queue.name] = queue.id
+
+    def _left(self, ids: dict[str, int]) -> list[Queue]:
+        """Of queues by their names, those that are still there."""
+        queues = self._broker.queues
+        return [queues[name] for name, queue_id in ids.items() if name in queues and queues[name].id == queue_id]
 
     def make_address(self, name: str, routing: int, user: str) -> None:
         """An address that ends with its connection; an anycast one has its queue."""
@@ -73,39 +85,35 @@ class ConnectionQueues:
 
     def delete(self, queue: Queue, user: str) -> None:
         """A client deletes a queue, temporary or not."""
-        address = queue.address.name
-        self.temporary.pop(queue.name, None)
-        if address in self.addresses and len(_queues_at(self._broker.addresses[address])) == 1:
-            del self.addresses[address]
-            self._broker.resources.delete_temporary(self._owner, address)
-            self._known.ended(address)
+        if self.owns(queue):
+            del self.temporary[queue.name]
+        address = queue.address
+        if address.name in self.addresses and len(address.queues()) == 1:
+            self.drop_address(address.name)
         else:
             self._broker.resources.delete_queue(queue.name, user)
 
-    def drop(self, name: str) -> None:
-        """A temporary queue could not be made."""
-        self.temporary.pop(name, None)
-        if self.addresses.pop(name, name) is None:
-            self._broker.resources.delete_temporary(self._owner, name)
-            self._known.ended(name)
+    def drop_address(self, name: str) -> None:
+        """One that came with a temporary queue goes with it, or as that could not be made."""
+        del self.addresses[name]
+        self._broker.resources.delete_temporary(self._owner, name)
+        self._known.ended(name)
 
     def close(self) -> None:
         """The connection has ended."""
-        queues = self._broker.queues
-        for name in self.shared:
-            queue = queues.get(name)
-            if queue is not None and queue.temporary and not queue.holders:
-                self._broker.resources.delete_queue(name)
+        resources = self._broker.resources
+        for queue in self._left(self.shared):
+            if queue.temporary and not queue.holders:
+                resources.delete_queue(queue.name)
         self.shared.clear()
-        for name in self.temporary:
-            queue = queues.get(name)
-            if queue is not None and queue.address.name not in self.addresses:
-                self._broker.resources.delete_queue(name)
+        for queue in self._left(self.temporary):
+            if queue.address.name not in self.addresses:
+                resources.delete_queue(queue.name)
         self.temporary.clear()
         if self.addresses:
             ended = list(self.addresses)
             self.addresses.clear()
-            self._broker.resources.delete_temporary(self._owner)
+            resources.delete_temporary(self._owner)
             for address in ended:
                 self._known.ended(address)
 
@@ -196,7 +204,7 @@ class SessionQueues:
             return default
         return self._broker.bindings.resolve_routing(address, ANY_ROUTING)
 
-    def _create(self, settings: QueueSettings, *, goes_with_consumers: bool = False) -> None:
+    def _create(self, settings: QueueSettings, *, goes_with_consumers: bool = False) -> Queue:
         self._check(settings)
         self._permissions.require_creation(
             settings.address,
@@ -205,7 +213,7 @@ class SessionQueues:
             for_subscription=True,
             subscription=SubscriptionOptions(name=settings.name, durable=settings.durable),
         )
-        self._broker.resources.create_queue(
+        return self._broker.resources.create_queue(
             settings, self._permissions.user, of_client=True, temporary=goes_with_consumers
         )
 
@@ -228,17 +236,20 @@ class SessionQueues:
     def _create_temporary(self, settings: QueueSettings) -> None:
         connection = self._connection
         connection.check_limit()
+        resources = self._broker.resources
         name = settings.address
         user = self._permissions.user
-        if name not in self._broker.addresses and settings.name == name:
-            # A temporary queue or topic of JMS. Other queues that are temporary are those of subscribers to topics.
+        # A temporary queue or topic of JMS. Other queues that are temporary are those of subscribers to topics.
+        is_alone = name not in self._broker.addresses and settings.name == name
+        if is_alone:
             self._permissions.require_temporary(name, queue=True)
             connection.make_address(name, settings.routing_type, user)
-            connection.temporary[name] = None
-            if settings.routing_type == ANYCAST and not settings.filter:
+            queue = self._broker.queues.get(name)
+            if queue is not None and not settings.filter:
+                connection.temporary[name] = queue.id
                 return
-            if settings.routing_type == ANYCAST:
-                self._broker.resources.delete_queue(name)
+            if queue is not None:
+                resources.delete_queue(name)
         else:
             self._check(settings)
             self._permissions.require_creation(
@@ -248,12 +259,13 @@ class SessionQueues:
                 for_subscription=True,
                 subscription=SubscriptionOptions(name=settings.name),
             )
-            connection.temporary[settings.name] = None
         try:
-            self._broker.resources.create_queue(settings, user, of_client=True)
+            queue = resources.create_queue(settings, user, of_client=True)
         except BrokerError:
-            connection.drop(settings.name)
+            if is_alone:
+                connection.drop_address(name)
             raise
+        connection.temporary[queue.name] = queue.id
 
     def create_shared(self, packet: CreateSharedQueue) -> None:
         """Handles a CREATE_SHARED_QUEUE of either form; one that is there already must be the same.
@@ -291,9 +303,9 @@ class SessionQueues:
             attributes,
             self._broker.bindings.settings_of(target.address),
         )
-        self._create(settings, goes_with_consumers=not packet.durable)
+        queue = self._create(settings, goes_with_consumers=not packet.durable)
         if not packet.durable:
-            self._connection.note_shared(name)
+            self._connection.note_shared(queue)
 
     def delete(self, name: str) -> None:
         """Handles a DELETE_QUEUE.
@@ -305,16 +317,12 @@ class SessionQueues:
         queue = self._broker.queues.get(queue_name)
         if queue is None or queue.internal:
             raise errors.no_such_queue(name)
-        if queue_name not in self._connection.temporary:
+        if not self._connection.owns(queue):
             right = DELETE_DURABLE_QUEUE if queue.settings.durable else DELETE_NON_DURABLE_QUEUE
             self._permissions.require_use(queue.address.name, queue_name, right)
         if queue.holders:
             raise errors.queue_in_use(queue_name)
         self._connection.delete(queue, self._permissions.user)
-
-
-def _queues_at(address: Address) -> list[Queue]:
-    return [*address.anycast, *address.multicast]
 
 
 def _settings(plain: QueueSettings, attributes: QueueAttributes, address: AddressSettings) -> QueueSettings:
