@@ -41,7 +41,6 @@ class SessionSend(Packet):
     def __init__(self, message: CoreMessage) -> None:
         self.code = SESS_SEND
         self.message = message
-        self.requires_response: bool = False
         self.sender_id: int = NO_SENDER
 
     @property

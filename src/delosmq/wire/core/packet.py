@@ -338,12 +338,15 @@ class Packet:
         channel: on which it came or goes.
         size_bytes: of its whole frame, as credits and windows count it; 0 for what was not decoded or encoded.
         correlation_id: which request an answer belongs to; `NO_CORRELATION` for those that have no such field.
+        requires_response: its sender asks for an answer. False for those that have no such field: some types are
+            answered always.
     """
 
     code: int = 0
     channel: int = 0
     size_bytes: int = 0
     correlation_id: int = NO_CORRELATION
+    requires_response: bool = False
 
     @property
     def body_bytes(self) -> int:

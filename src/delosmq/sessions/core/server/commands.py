@@ -8,6 +8,7 @@ from typing import Final
 
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.core.server import errors
+from delosmq.sessions.core.server.requests import wants_answer
 from delosmq.sessions.core.server.session import CoreSession
 from delosmq.sessions.core.server.transactions.branches import ParkedBranchEnd
 from delosmq.sessions.core.server.transactions.local_transactions import ParkedEnd
@@ -70,7 +71,6 @@ from delosmq.wire.core.queue_packets import (
 from delosmq.wire.core.session_packets import (
     Acknowledge,
     AddMetadata,
-    AddMetadataV2,
     ConsumerClose,
     ConsumerFlowCredit,
     CreateConsumer,
@@ -116,7 +116,7 @@ class ParkedAcknowledgement(Parked):
 
 def send(session: CoreSession, packet: Packet) -> None:
     assert isinstance(packet, SessionSend)
-    session.producers.send(packet.message, packet, session.work_for_sends(), requires_response=packet.requires_response)
+    session.producers.send(packet.message, packet, session.work_for_sends())
 
 
 def send_large(session: CoreSession, packet: Packet) -> None:
@@ -133,7 +133,6 @@ def send_part(session: CoreSession, packet: Packet) -> None:
             message,
             packet,
             session.work_for_sends(),
-            requires_response=packet.requires_response,
             large=True,
             large_body_size=packet.message_body_size,
         )
@@ -357,7 +356,7 @@ def add_metadata(session: CoreSession, packet: Packet) -> None:
     if isinstance(packet, UniqueAddMetadata):
         session.check_unique(packet.key, packet.value)
     session.metadata[packet.key] = packet.value
-    if isinstance(packet, AddMetadataV2) and (packet.requires_response or isinstance(packet, UniqueAddMetadata)):
+    if wants_answer(packet):
         session.replies.tell(NullResponse())
 
 

@@ -18,7 +18,6 @@ from delosmq.wire.core.packet import (
     SESS_UNIQUE_ADD_METADATA,
     Packet,
 )
-from delosmq.wire.core.session_packets import AddMetadataV2
 
 NO_WINDOW: Final = -1
 _NEVER_COUNTED: Final = frozenset(
@@ -66,5 +65,5 @@ class Confirmations:
 def _is_counted(packet: Packet) -> bool:
     code = packet.code
     if code in _METADATA:
-        return isinstance(packet, AddMetadataV2) and packet.requires_response
+        return packet.requires_response
     return code not in _NEVER_COUNTED

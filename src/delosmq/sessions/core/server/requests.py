@@ -5,7 +5,6 @@ Source: ServerSessionPacketHandler of Artemis.
 
 from typing import Final
 
-from delosmq.wire.core.message_packets import SessionSend, SessionSendContinuation
 from delosmq.wire.core.packet import (
     DELETE_QUEUE,
     SESS_BINDINGQUERY,
@@ -30,35 +29,7 @@ from delosmq.wire.core.packet import (
     SESS_XA_SUSPEND,
     Packet,
 )
-from delosmq.wire.core.queue_packets import CreateAddressPacket, CreateQueuePacket, CreateSharedQueue
-from delosmq.wire.core.session_packets import Acknowledge, AddMetadataV2, CreateConsumer
 
-ANSWERED: Final = frozenset(
-    (
-        SESS_COMMIT,
-        SESS_ROLLBACK,
-        SESS_QUEUEQUERY,
-        SESS_BINDINGQUERY,
-        SESS_XA_START,
-        SESS_XA_END,
-        SESS_XA_COMMIT,
-        SESS_XA_PREPARE,
-        SESS_XA_ROLLBACK,
-        SESS_XA_JOIN,
-        SESS_XA_SUSPEND,
-        SESS_XA_RESUME,
-        SESS_XA_FORGET,
-        SESS_XA_INDOUBT_XIDS,
-        SESS_XA_SET_TIMEOUT,
-        SESS_XA_GET_TIMEOUT,
-        SESS_STOP,
-        SESS_CONSUMER_CLOSE,
-        DELETE_QUEUE,
-        SESS_UNIQUE_ADD_METADATA,
-        SESS_PRODUCER_REQUEST_CREDITS,
-    )
-)
-"""Types that are answered always."""
 BRANCHES: Final = frozenset(
     (
         SESS_XA_START,
@@ -73,24 +44,23 @@ BRANCHES: Final = frozenset(
     )
 )
 """Types that are answered by an XaResponse."""
+ANSWERED: Final = BRANCHES | {
+    SESS_COMMIT,
+    SESS_ROLLBACK,
+    SESS_QUEUEQUERY,
+    SESS_BINDINGQUERY,
+    SESS_XA_INDOUBT_XIDS,
+    SESS_XA_SET_TIMEOUT,
+    SESS_XA_GET_TIMEOUT,
+    SESS_STOP,
+    SESS_CONSUMER_CLOSE,
+    DELETE_QUEUE,
+    SESS_UNIQUE_ADD_METADATA,
+    SESS_PRODUCER_REQUEST_CREDITS,
+}
+"""Types that are answered always."""
 
 
 def wants_answer(packet: Packet) -> bool:
     """Whether the sender of a packet waits for its answer."""
-    if packet.code in ANSWERED:
-        return True
-    if isinstance(packet, SessionSend):
-        return packet.requires_response
-    if isinstance(packet, SessionSendContinuation):
-        return packet.requires_response
-    if isinstance(packet, Acknowledge):
-        return packet.requires_response
-    if isinstance(packet, CreateConsumer):
-        return packet.requires_response
-    if isinstance(packet, CreateQueuePacket):
-        return packet.requires_response
-    if isinstance(packet, CreateSharedQueue):
-        return packet.requires_response
-    if isinstance(packet, CreateAddressPacket):
-        return packet.requires_response
-    return isinstance(packet, AddMetadataV2) and packet.requires_response
+    return packet.requires_response or packet.code in ANSWERED

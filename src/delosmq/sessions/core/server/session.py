@@ -214,8 +214,8 @@ class CoreSession(SessionPort):
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def message_sent(self, request: Packet, requires_response: bool) -> None:
-        if requires_response:
+    def message_sent(self, request: Packet) -> None:
+        if request.requires_response:
             self.replies.confirm(request, self.parked_sends.position)
 
     def refuse(self, request: Packet, error: BrokerError) -> None:

@@ -31,8 +31,8 @@ class SessionPort(ParkedSendsOwner):
         self.started: bool = False
 
     @abstractmethod
-    def message_sent(self, request: Packet, requires_response: bool) -> None:
-        """A message is where it belongs. Must not call the engine."""
+    def message_sent(self, request: Packet) -> None:
+        """A message is where it belongs: answers, if an answer is asked for. Must not call the engine."""
 
     @abstractmethod
     def refuse(self, request: Packet, error: BrokerError) -> None:

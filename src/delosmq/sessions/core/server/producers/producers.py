@@ -38,23 +38,21 @@ class ParkedCoreSend(Parked):
         self,
         session: SessionPort,
         request: Packet,
-        requires_response: bool,
-        *,
         message: Message | None,
         work: CoreTransaction | None,
+        *,
         target: CoreTarget,
         routing: int,
     ) -> None:
         super().__init__(message, work, queue_name=target.queue_name, routing=routing)
         self._session = session
         self._request = request
-        self._requires_response = requires_response
         if isinstance(request, SessionSend):
             # Its message is the broker's now: what waits is counted once.
             request.message = CoreMessage()
 
     def answer(self) -> None:
-        self._session.message_sent(self._request, self._requires_response)
+        self._session.message_sent(self._request)
 
     def refuse(self, error: BrokerError) -> None:
         if self.work is not None:
@@ -121,7 +119,6 @@ class CoreProducers:
         request: Packet,
         work: CoreTransaction | None,
         *,
-        requires_response: bool,
         large: bool = False,
         large_body_size: int = -1,
     ) -> None:
@@ -154,30 +151,16 @@ class CoreProducers:
         )
         parked_sends = self._parked_sends
         if target.management:
-            entry = self._parked(request, requires_response, None, work, target=target, routing=routing)
+            entry = ParkedCoreSend(self._session, request, None, work, target=target, routing=routing)
             parked_sends.answer_call(entry, self._management.begin(message, self._permissions.login()), work)
         elif routing == ANY_ROUTING and not target.queue_name and target.address not in self._broker.addresses:
-            self._session.message_sent(request, requires_response)  # nothing is made, so it has no route
+            self._session.message_sent(request)  # nothing is made, so it has no route
         elif parked_sends.parked_bytes or not parked_sends.try_send(
             message, work, target.queue_name, routing, granted=granted
         ):
-            parked_sends.park(self._parked(request, requires_response, message, work, target=target, routing=routing))
+            parked_sends.park(ParkedCoreSend(self._session, request, message, work, target=target, routing=routing))
         else:
-            self._session.message_sent(request, requires_response)
-
-    def _parked(
-        self,
-        request: Packet,
-        requires_response: bool,
-        message: Message | None,
-        work: CoreTransaction | None,
-        *,
-        target: CoreTarget,
-        routing: int,
-    ) -> ParkedCoreSend:
-        return ParkedCoreSend(
-            self._session, request, requires_response, message=message, work=work, target=target, routing=routing
-        )
+            self._session.message_sent(request)
 
     def rights_changed(self) -> None:
         """Whether the user may send is asked again."""

@@ -87,9 +87,9 @@ class ConnectionQueues:
         """A client deletes a queue, temporary or not."""
         if self.owns(queue):
             del self.temporary[queue.name]
-        address = queue.address
-        if address.name in self.addresses and len(address.queues()) == 1:
-            self.drop_address(address.name)
+        address = queue.address.name
+        if address in self.addresses and len(self._broker.addresses[address].queues()) == 1:
+            self.drop_address(address)
         else:
             self._broker.resources.delete_queue(queue.name, user)
 
@@ -334,15 +334,8 @@ def _settings(plain: QueueSettings, attributes: QueueAttributes, address: Addres
     auto_delete = attributes.auto_delete
     if auto_delete is None and not plain.durable and not plain.auto_created:
         auto_delete = False
-    wanted = QueueSettings(
-        plain.name,
-        plain.address,
-        plain.routing_type,
-        durable=plain.durable,
-        auto_created=plain.auto_created,
-        filter=plain.filter,
-        max_consumers=plain.max_consumers,
-        purge_on_no_consumers=plain.purge_on_no_consumers,
+    wanted = replace(
+        plain,
         ring_size=attributes.ring_size,
         exclusive=attributes.exclusive,
         last_value_key=last_value_key or None,
@@ -358,8 +351,9 @@ def _settings(plain: QueueSettings, attributes: QueueAttributes, address: Addres
         auto_delete_message_count=attributes.auto_delete_message_count,
         enabled=attributes.enabled is not False,
     )
-    said: dict[str, Any] = {}
-    for name in _SAID_BY_ADDRESS:
-        if getattr(wanted, name) == getattr(address, QUEUE_SETTINGS[name].defaults[0]):
-            said[name] = None
+    said: dict[str, Any] = {
+        name: None
+        for name in _SAID_BY_ADDRESS
+        if getattr(wanted, name) == getattr(address, QUEUE_SETTINGS[name].defaults[0])
+    }
     return replace(wanted, **said)
