@@ -4,10 +4,10 @@ from typing import Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from delosmq.engine.base.events import EngineEvents, events_for
 from delosmq.engine.broker import EngineBroker
-from delosmq.engine.log.log import Store
+from delosmq.engine.log.log import Batch, Store
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.settings import (
     AcceptorSettings,
@@ -39,6 +39,19 @@ EVERYTHING = SecurityMatch("#", {permission: frozenset({"all"}) for permission i
 ACCEPTOR = AcceptorSettings(
     "stomp", "localhost", 0, ("STOMP",), anycast_prefixes=("/queue/",), multicast_prefixes=("/topic/",)
 )
+
+
+class FillingStore(MemoryStore):
+    """Takes batches until it is full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = False
+
+    def append(self, batch: Batch) -> None:
+        if self.full:
+            raise StorageError("DMQ3999", "no room left")
+        super().append(batch)
 
 
 class Host(SessionHost):

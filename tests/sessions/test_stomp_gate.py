@@ -4,12 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.engine.log.log import Batch
-from delosmq.model.errors import StorageError
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
 from delosmq.sessions.machine import CLOSED
-from delosmq.storage.memory import MemoryStore
-from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, StompBench
+from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, FillingStore, StompBench
 
 ONE_MESSAGE = {"full.#": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}}
 
@@ -259,19 +256,6 @@ def test_receipts_alone_count_against_the_limit() -> None:
 
 
 # -- trouble with the store --------------------------------------------------------------------------------------------
-
-
-class FillingStore(MemoryStore):
-    """Takes batches until it is full."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.full = False
-
-    def append(self, batch: Batch) -> None:
-        if self.full:
-            raise StorageError("DMQ3999", "no room left")
-        super().append(batch)
 
 
 @pytest.mark.parametrize("mode", ["auto", "client"])

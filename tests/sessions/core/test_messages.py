@@ -31,6 +31,7 @@ from delosmq.wire.core.session_packets import (
     SessionStop,
 )
 from tests.sessions.core.support import CoreBench, Session, code_of, is_marker, text_of
+from tests.sessions.support import FillingStore
 
 ORDERS = (QueueSettings("orders", "orders", ANYCAST),)
 
@@ -685,6 +686,25 @@ def test_a_session_that_ends_rolls_back(lost: bool) -> None:
         session.close()
     assert session.bench.queue("orders").message_count == 0
     assert not session.bench.broker.transactions.open
+
+
+@pytest.mark.parametrize("end", ["closed", "lost"])
+def test_a_full_disk_does_not_keep_a_session_from_closing(end: str) -> None:
+    store = FillingStore()
+    session = CoreBench(queues=ORDERS, store=store).session(auto_commit_acks=False)
+    session.send("orders", "a b")
+    reader = session.consumer("orders")
+    session.start()
+    assert reader.bodies() == "a b"
+    session.tell(reader.ack(0))
+    store.full = True
+    if end == "closed":
+        session.feed(SessionClose())
+    else:
+        session.client.machine.connection_lost()
+    assert not session.bench.broker.transactions.open
+    assert {trouble.code for trouble in session.client.host.reports} == {"DMQ5627"}
+    assert session.bench.queue("orders").consumer_count == 0
 
 
 # -- confirmations ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from delosmq.model.errors import BrokerError
 from delosmq.sessions.core.server import errors
 from delosmq.sessions.core.server.requests import wants_answer
 from delosmq.sessions.core.server.session import CoreSession
-from delosmq.sessions.core.server.transactions.branches import ParkedBranchEnd
+from delosmq.sessions.core.server.transactions.branches import ParkedBranchCommit, ParkedPrepare
 from delosmq.sessions.core.server.transactions.local_transactions import ParkedEnd
 from delosmq.sessions.parked_sends import Parked
 from delosmq.wire.core.connection_packets import NullResponse, PacketsConfirmed
@@ -255,32 +255,27 @@ def commit(session: CoreSession, packet: Packet) -> None:
         return
     cause = work.transaction.cause
     if cause is not None:
-        session.parked_sends.drop([work])
-        session.transactions.roll_back(work)
-        session.consumers.give_back_all(first_counts=False)
+        session.roll_back(work, first_counts=False)
         raise cause
     session.parked_sends.end(ParkedEnd(session, packet, work, session.broker))
 
 
 def roll_back(session: CoreSession, packet: Packet) -> None:
     assert isinstance(packet, SessionRollback)
-    session.roll_back(first_counts=packet.consider_last_message_as_delivered)
+    session.roll_back(session.transactions.take(), first_counts=packet.consider_last_message_as_delivered)
     session.replies.done(packet)
-
-
-def _end_branch(session: CoreSession, packet: XaPacket, *, one_phase: bool) -> None:
-    work = session.branches.work_to_end(packet.xid)
-    session.parked_sends.end(ParkedBranchEnd(session, packet, work, session.broker, one_phase=one_phase))
 
 
 def xa_commit(session: CoreSession, packet: Packet) -> None:
     assert isinstance(packet, XaCommit)
-    _end_branch(session, packet, one_phase=packet.one_phase)
+    work = session.branches.work_to_end(packet.xid)
+    session.parked_sends.end(ParkedBranchCommit(session, packet, work, session.broker, one_phase=packet.one_phase))
 
 
 def xa_prepare(session: CoreSession, packet: Packet) -> None:
     assert isinstance(packet, XaPacket)
-    _end_branch(session, packet, one_phase=False)
+    work = session.branches.work_to_end(packet.xid)
+    session.parked_sends.end(ParkedPrepare(session, packet, work, session.broker))
 
 
 def xa_start(session: CoreSession, packet: Packet) -> None:

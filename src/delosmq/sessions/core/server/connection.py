@@ -96,7 +96,11 @@ class _Sessions(ConnectionState):
         """
         session = self.by_channel.pop(channel)
         self.names.leave(session)
-        for trouble in session.lose() if lost else session.close():
+        self.report(session.lose() if lost else session.close())
+
+    def report(self, troubles: list[BrokerError]) -> None:
+        """What could not be recorded as something ended."""
+        for trouble in troubles:
             self._host.report(errors.not_given_back(self._peer.name, trouble))
 
     def remove_all(self) -> None:
@@ -108,7 +112,7 @@ class _Sessions(ConnectionState):
         except InvariantError:
             raise
         except BrokerError as error:
-            self._host.report(errors.not_given_back(self._peer.name, error))
+            self.report([error])
 
 
 class CoreConnection(ProtocolSession):
@@ -205,7 +209,7 @@ class CoreConnection(ProtocolSession):
         sessions = self._sessions
         sessions.names.check(request.name, login.user)
         self._request = None
-        if not self._version or self._version < OLDEST_VERSION:
+        if self._version < OLDEST_VERSION:
             self._version = request.version
         version = self._wire_version()
         permissions = Permissions(login, self._services.access, self._services.broker)
@@ -268,10 +272,7 @@ class CoreConnection(ProtocolSession):
 
     def _close(self, session: CoreSession, packet: Packet) -> None:
         """The end of a session, once all that it sent is where it belongs. Those of transactions will not be ended."""
-        work = session.transactions.take()
-        if work is not None:
-            session.parked_sends.drop([work])
-            session.transactions.roll_back(work)
+        self._sessions.report(session.drop_transaction())
         if session.parked_sends.parked_bytes:
             session.wait(packet)
             return

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, xa
-from delosmq.model.errors import BrokerError, LimitError, StorageError
+from delosmq.model.errors import BrokerError, LimitError
 from delosmq.sessions.core.server import errors
 from delosmq.sessions.core.server.confirmations import Confirmations
 from delosmq.sessions.core.server.connection_port import ConnectionState
@@ -241,13 +241,20 @@ class CoreSession(SessionPort):
 
     # -- end -------------------------------------------------------------------------------------------------------
 
-    def roll_back(self, *, first_counts: bool) -> None:
-        """Undoes the transaction, and gives back what is in delivery."""
-        work = self.transactions.take()
+    def roll_back(self, work: CoreTransaction | None, *, first_counts: bool) -> None:
+        """Undoes a local transaction, if there is one, and gives back what is in delivery."""
         if work is not None:
             self.parked_sends.drop([work])
             self.transactions.roll_back(work)
         self.consumers.give_back_all(first_counts=first_counts)
+
+    def drop_transaction(self) -> list[BrokerError]:
+        """Undoes the local transaction, so that nothing waits for it. Gives what could not be recorded."""
+        work = self.transactions.take()
+        if work is None:
+            return []
+        self.parked_sends.drop([work])
+        return self.transactions.abandon([work])
 
     def roll_back_branch(self, xid: CoreXid) -> None:
         """Undoes a branch.
@@ -280,16 +287,11 @@ class CoreSession(SessionPort):
         self.started = False
         self._waiting.clear()
         self._waiting_bytes = 0
-        troubles: list[BrokerError] = []
         left = [work for work in self.parked_sends.close() if isinstance(work, CoreTransaction) and not work.xid]
         work = self.transactions.take()
         if work is not None:
             left.append(work)
-        for one in left:
-            try:
-                self.transactions.roll_back(one)
-            except StorageError as error:
-                troubles.append(error)
+        troubles = self.transactions.abandon(left)
         troubles += self.consumers.close_all(looked_at=lost)
         if lost:
             troubles += self.branches.abandon()

@@ -8,12 +8,11 @@ them, unless its connection is lost before they are prepared.
 from typing import Final
 
 from delosmq.engine.api import PREPARED, EngineBroker, JobWaiter, xa
-from delosmq.model.errors import TMFAIL, TMJOIN, TMNOFLAGS, TMRESUME, TMSUCCESS, TMSUSPEND, BrokerError
+from delosmq.model.errors import TMFAIL, TMJOIN, TMNOFLAGS, TMRESUME, TMSUCCESS, TMSUSPEND, BrokerError, StorageError
 from delosmq.sessions.core.server import errors
 from delosmq.sessions.core.server.session_port import SessionPort
 from delosmq.sessions.core.server.transactions.local_transactions import CoreTransaction, ParkedEnd
 from delosmq.wire.core.packet import CoreXid, Packet
-from delosmq.wire.core.session_packets import XaCommit
 
 _REMEMBERED: Final = 100
 
@@ -30,8 +29,15 @@ def xid_of(xid: CoreXid) -> bytes:
     return xa.pack_xid(xid.format_id, xid.global_transaction_id, xid.branch_qualifier)
 
 
-class ParkedBranchEnd(ParkedEnd):
-    """A PREPARE, or the commit of a branch."""
+class ParkedPrepare(ParkedEnd):
+    """A PREPARE, answered once the branch is prepared."""
+
+    def carry_out(self, waiter: JobWaiter) -> bool:
+        return self._broker.branches.prepare(self._ending.xid, waiter)
+
+
+class ParkedBranchCommit(ParkedEnd):
+    """The commit of a branch, prepared or in one phase."""
 
     def __init__(
         self, session: SessionPort, request: Packet, work: CoreTransaction, broker: EngineBroker, *, one_phase: bool
@@ -40,10 +46,7 @@ class ParkedBranchEnd(ParkedEnd):
         self._one_phase = one_phase
 
     def carry_out(self, waiter: JobWaiter) -> bool:
-        branches = self._broker.branches
-        if isinstance(self._request, XaCommit):
-            return branches.commit(self._ending.xid, self._one_phase, waiter)
-        return branches.prepare(self._ending.xid, waiter)
+        return self._broker.branches.commit(self._ending.xid, self._one_phase, waiter)
 
 
 class SessionBranches:
@@ -171,7 +174,7 @@ class SessionBranches:
         for work in self._known.values():
             try:
                 self._abandon(work)
-            except BrokerError as error:
+            except StorageError as error:
                 troubles.append(error)
         self._known.clear()
         self.current = None

@@ -4,7 +4,7 @@ Source: ServerSessionImpl of Artemis. What fails in it dooms it: its commit roll
 """
 
 from delosmq.engine.api import EngineBroker, JobWaiter, Transaction
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, StorageError
 from delosmq.sessions.core.server.session_port import SessionPort
 from delosmq.sessions.parked_sends import Parked, SessionTransaction
 from delosmq.wire.core.connection_packets import NullResponse
@@ -80,3 +80,13 @@ class LocalTransactions:
         """Nothing of it happens; what it acknowledged goes back, counted."""
         if not work.running and work.transaction.id in self._broker.transactions.open:
             self._broker.transactions.roll_back(work.transaction)
+
+    def abandon(self, works: list[CoreTransaction]) -> list[BrokerError]:
+        """`roll_back` of many, where one that can't be recorded must not keep the others. Gives what could not."""
+        troubles: list[BrokerError] = []
+        for work in works:
+            try:
+                self.roll_back(work)
+            except StorageError as error:
+                troubles.append(error)
+        return troubles
