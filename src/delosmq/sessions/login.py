@@ -25,12 +25,15 @@ class RedirectError(TurnedAwayError):
     """The peer is to connect elsewhere.
 
     Attributes:
+        place: host and port, as a URL has them.
         tls: whether that place speaks TLS only.
     """
 
     def __init__(self, host: str, port: int, tls: bool) -> None:
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().__init__("DMQ5301", f"this broker does not serve this connection; connect to {place}")
+        self.host = host
+        self.port = port
         self.place = place
         self.tls = tls
 

@@ -20,7 +20,6 @@ from delosmq.wire.core.connection_packets import (
 )
 from delosmq.wire.core.packet import NEWEST_VERSION, Packet, TransportConfiguration
 
-UNKNOWN_VERSION: Final = 0
 _V2_SINCE: Final = 122
 _V3_SINCE: Final = 125
 _V4_SINCE: Final = 131
@@ -65,13 +64,12 @@ def redirecting(version: int, node_id: str, target: RedirectError) -> Packet | N
     packet = DisconnectV3()
     packet.reason = REASON_REDIRECT
     packet.node_id = node_id
-    host, _, port = target.place.rpartition(":")
     packet.target_connector = TransportConfiguration(
         "redirect",
         _FACTORY,
         {
-            "host": TypedValue(STRING_KIND, host.strip("[]")),
-            "port": TypedValue(INT_KIND, int(port)),
+            "host": TypedValue(STRING_KIND, target.host),
+            "port": TypedValue(INT_KIND, target.port),
             "sslEnabled": TypedValue(BOOLEAN_KIND, target.tls),
         },
     )

@@ -32,7 +32,6 @@ class LargeDelivery:
         self.slot = slot
         self.body = body
         self.at: int = 0
-        self.whole: bool = False
 
 
 class CoreConsumer(DeliveryPort):
@@ -115,22 +114,21 @@ class CoreConsumer(DeliveryPort):
         self._put(slot, frame, NO_SEQUENCE)
         self.go_on_large()
 
-    def go_on_large(self) -> bool:
-        """Sends more of a large message, as far as credit and the outbox allow. True when it has ended now, so that the
-        consumer may get others."""
+    def go_on_large(self) -> None:
+        """Sends more of a large message, as far as credit and the outbox allow."""
         large = self._large
         if large is None:
-            return False
-        while not large.whole:
+            return
+        whole = False
+        while not whole:
             if not (self.is_served() and self.credit.has_room() and self._outbox.has_room()):
-                return False
+                return
             body = large.body
             parts = self._encoder.encode_part(body, large.at, self._part_bytes)
             large.at += len(parts[1])
-            large.whole = large.at >= len(body)
-            self._put(large.slot, b"".join(parts), large.slot.sequence if large.whole else NO_SEQUENCE)
+            whole = large.at >= len(body)
+            self._put(large.slot, b"".join(parts), large.slot.sequence if whole else NO_SEQUENCE)
         self._large = None
-        return True
 
     def drop_large(self) -> None:
         """What is under way goes back."""

@@ -27,8 +27,6 @@ from delosmq.wire.core.session_packets import CreateProducer, RemoveProducer, Re
 
 _TARGETS: Final = 1_000
 """Destinations with checked rights, so that these are not looked up for each message. Then all are dropped."""
-_LONGEST_KEPT: Final = 1_024
-"""Characters of a destination; longer ones are decoded for each message."""
 
 
 class ParkedCoreSend(Parked):
@@ -171,10 +169,9 @@ class CoreProducers:
         if target is None:
             target = self._destinations.decode(name)
             target.management = target.address == self._management.address and not target.queue_name
-            if len(name) <= _LONGEST_KEPT:
-                if len(self._targets) >= _TARGETS:
-                    self._targets.clear()
-                self._targets[name] = target
+            if len(self._targets) >= _TARGETS:
+                self._targets.clear()
+            self._targets[name] = target
         return target
 
     def _check(self, target: CoreTarget, routing: int) -> None:
