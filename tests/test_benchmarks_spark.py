@@ -97,8 +97,8 @@ def _waits(what: str, longest_ms: float, p999_ms: float) -> Waits:
 
 def test_what_waits_too_long_or_grows_falls_short():
     good, slow = _waits("good", 9.0, 4.0), _waits("slow", 11.0, 6.0)
-    assert beside.shortfalls([good], [_waits("good", 50.0, 4.0)], {10_000: 8.0, 1_000_000: 9.0}) == []
-    assert beside.shortfalls([good, slow], [good, slow], {10_000: 8.0, 1_000_000: 12.0}) == [
+    assert beside.shortfalls([good], [_waits("good", 50.0, 4.0)], {10_000: 8.0, 1_000_000: 9.0}, {}) == []
+    assert beside.shortfalls([good, slow], [good, slow], {10_000: 8.0, 1_000_000: 12.0}, {}) == [
         "slow: a ping waits 11.0 ms; the aim is 10",
         "slow: one ping of a thousand waits 6.0 ms; the aim is 5",
         "a row takes 12.0 us with 1,000,000 messages behind it, 8.0 with 10,000",

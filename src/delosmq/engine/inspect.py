@@ -4,12 +4,13 @@ Each search is a walk: iterate it to its end, with other work between the slices
 where it is meanwhile is found; what moves is looked for where it may have gone.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from typing import Final
 
 from delosmq.engine.addresses.address import Address, address_of
 from delosmq.engine.addresses.divert import Divert
-from delosmq.engine.base.slots import Slot
+from delosmq.engine.base.slots import PendingObserver, PendingSlots, Slot, SlotList
 from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.dispatch.waiting_reason import BEHIND, FULL, NO_CONSUMER, READY, why_waiting
 from delosmq.engine.leases.lease import LeaseGroup
@@ -20,7 +21,7 @@ from delosmq.engine.queues.scheduled_slots import DueSlots
 from delosmq.engine.routing.held_messages import is_held
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.engine.transactions.transactions import EngineTransactions
-from delosmq.model.message import ANYCAST
+from delosmq.model.message import ANYCAST, HIGHEST_PRIORITY
 from delosmq.model.names import QUEUE_MARK
 
 WAITING: Final = "waiting"
@@ -38,6 +39,8 @@ LOOKED_AT_PER_SLICE: Final = 1_000
 """Slots walked over, about 0.5 ms."""
 ASKED_PER_SLICE: Final = 250
 """Questions put to a consumer or its selector, about 1 ms."""
+SLOTS_PER_MARK: Final = 1_000
+"""Between two waymarks: so many are looked at before a page at most, once that part of the queue has been walked."""
 
 
 class Standing:
@@ -292,6 +295,53 @@ class Count:
     def _add(self, rule: str, count: int) -> None:
         self.by_rule[rule] = self.by_rule.get(rule, 0) + count
         self.looked_at += count
+
+
+def is_in_place(slot: Slot) -> bool:
+    """Whether it stands by its sequence. What was put before others stands before all that do."""
+    return slot.order == slot.sequence
+
+
+class Waymarks(PendingObserver):
+    """Some of the pending slots of a queue, by sequence: a page begins at the last one before its first message.
+
+    A walk leaves one behind itself now and then, and each goes with its slot.
+    """
+
+    def __init__(self, pending: PendingSlots) -> None:
+        self._slots: dict[int, Slot] = {}
+        self._sequences: list[list[int]] = [[] for _ in range(HIGHEST_PRIORITY + 1)]
+        pending.observers.append(self)
+
+    def before(self, level: SlotList, priority: int, sequence: int) -> Slot | None:
+        """Where to begin to look for what has a higher sequence in a level."""
+        sequences = self._sequences[priority]
+        at = bisect_right(sequences, sequence)
+        return self._slots[sequences[at - 1]] if at else level.head
+
+    def has(self, slot: Slot) -> bool:
+        return slot.marks > 0 and int(slot.sequence) in self._slots
+
+    def put(self, slot: Slot) -> None:
+        """Marks a slot that is pending, stands by its sequence and has no mark."""
+        self._slots[int(slot.sequence)] = slot
+        insort(self._sequences[slot.level], int(slot.sequence))
+        slot.marks += 1
+
+    def on_removed(self, slot: Slot) -> None:
+        sequence = int(slot.sequence)
+        if self._slots.pop(sequence, None) is not None:
+            slot.marks -= 1
+            sequences = self._sequences[slot.level]
+            del sequences[bisect_left(sequences, sequence)]
+
+
+def waymarks_of(pending: PendingSlots) -> Waymarks:
+    """Those of a queue, which are kept with it."""
+    for observer in pending.observers:
+        if isinstance(observer, Waymarks):
+            return observer
+    return Waymarks(pending)
 
 
 def walk_scheduled(queue: Queue) -> Iterator[Slot | None]:

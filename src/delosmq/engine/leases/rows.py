@@ -2,8 +2,18 @@
 
 import zlib
 from base64 import b64decode, b64encode
+from bisect import bisect_right
+from typing import Final
 
 from delosmq.engine.base.slots import Slot
+
+MOST_CLIMBS: Final = 20
+"""Rows come in order of sequence for each priority, and begin anew where messages came back or came in between; what is
+behind that many beginnings is looked at one by one."""
+
+
+def _sequence_of(slot: Slot) -> int:
+    return slot.sequence
 
 
 class LeaseSlots:
@@ -11,7 +21,8 @@ class LeaseSlots:
 
     Attributes:
         size_bytes: of the encoded messages.
-        lowest_sequence, oldest_ms: over all rows; those of a high priority come first whatever their sequence.
+        lowest_sequence, highest_sequence, oldest_ms: over all rows; those of a high priority come first whatever their
+            sequence.
         runs: runs of consecutive sequences.
     """
 
@@ -19,12 +30,15 @@ class LeaseSlots:
         self.slots: list[Slot] = []
         self.size_bytes: int = 0
         self.lowest_sequence: int = 0
+        self.highest_sequence: int = 0
         self.oldest_ms: int = 0
         self.runs: int = 0
         self._packed = bytearray()
         self._end: int = 0
         self._first: int = 0
         self._count: int = 0
+        # Where rows begin at which sequences grow; the last one of the most is followed by whatever comes.
+        self._climbs: list[int] = [0]
 
     def add(self, slot: Slot) -> None:
         """Appends a row."""
@@ -33,7 +47,11 @@ class LeaseSlots:
         if not self.slots:
             self.lowest_sequence = sequence
             self.oldest_ms = message.timestamp_ms
+        elif sequence < self.slots[-1].sequence and len(self._climbs) < MOST_CLIMBS:
+            self._climbs.append(len(self.slots))
         self.slots.append(slot)
+        if sequence > self.highest_sequence:
+            self.highest_sequence = sequence
         self.size_bytes += message.encoded_size_bytes
         if sequence < self.lowest_sequence:
             self.lowest_sequence = sequence
@@ -48,6 +66,36 @@ class LeaseSlots:
         self._first = sequence
         self._count = 1
         self.runs += 1
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether all rows are in order of sequence."""
+        return len(self._climbs) == 1
+
+    def stretches(self, after: int, until: int) -> list[tuple[int, int]]:
+        """Where rows with ``after`` < sequence <= ``until`` stand: from (inclusive) and to (exclusive). Almost nothing
+        else is there, and nothing is walked."""
+        found: list[tuple[int, int]] = []
+        slots = self.slots
+        climbs = self._climbs
+        for i in range(len(climbs)):
+            start = climbs[i]
+            end = climbs[i + 1] if i + 1 < len(climbs) else len(slots)
+            if i + 1 < MOST_CLIMBS:
+                start = bisect_right(slots, after, start, end, key=_sequence_of)
+                end = bisect_right(slots, until, start, end, key=_sequence_of)
+            if start < end:
+                found.append((start, end))
+        return found
+
+    def find(self, sequence: int) -> Slot | None:
+        """The row of a sequence; None when there is none."""
+        for start, end in self.stretches(sequence - 1, sequence):
+            for i in range(start, end):
+                slot = self.slots[i]
+                if slot.sequence == sequence:
+                    return slot
+        return None
 
     def packed(self) -> str:
         """The sequences in order, as records hold them: runs of (distance to the end of the run before, length),

@@ -4,9 +4,10 @@ import heapq
 from collections.abc import Callable, Generator, Iterator
 from typing import Final, TypeVar
 
-from delosmq.engine.api import EngineBroker, Queue, Slot, SlotList, consumers_of, inspect
+from delosmq.engine.api import EngineBroker, Lease, Queue, Slot, SlotList, consumers_of, inspect
 from delosmq.manage.control.message_ids import LARGEST_SEQUENCE
 from delosmq.model.conversion import Conversions
+from delosmq.model.message import HIGHEST_PRIORITY
 from delosmq.selectors.selector import parse_selector
 from delosmq.selectors.subject import Subject
 
@@ -73,6 +74,10 @@ def _sequence_of(slot: Slot) -> int:
     return slot.sequence
 
 
+def _lowest_of(lease: Lease) -> int:
+    return lease.rows.lowest_sequence
+
+
 class Browse:
     """One page: messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence.
 
@@ -80,8 +85,12 @@ class Browse:
     meanwhile is found exactly once; what leaves the queue may be found or not. What is not due yet is found only with
     ``scheduled``, and of all these only what ``only`` wants.
 
+    A page begins near its first message, wherever that is (`inspect.Waymarks`), and ends with its last: pages of a long
+    queue take no longer than those of a short one.
+
     Attributes:
         found: the page so far.
+        looked: how many slots were looked at.
     """
 
     def __init__(
@@ -97,7 +106,9 @@ class Browse:
         slots_per_slice: int = SLOTS_PER_SLICE,
     ) -> None:
         self.found: list[Slot] = []
+        self.looked: int = 0
         self._after = after
+        # Falls as soon as a page is known to be full below.
         self._until = until
         self._max_rows = max_rows
         # Each slice is one run, sorted; the page is merged from them.
@@ -121,39 +132,61 @@ class Browse:
                 else:
                     self._add(not_due)
             self._end_run()
-        for level in queue.pending.levels():
-            yield from self._look_through_level(level)
-        delivered: list[list[Slot]] = []
+        marks = inspect.waymarks_of(queue.pending)
+        for i, level in enumerate(queue.pending.levels()):
+            yield from self._look_through_first(level)
+            yield from self._look_through_level(level, HIGHEST_PRIORITY - i, marks)
         for group in broker.leases.on_queue(queue):
-            # The slots of a lease never change; what is being collected grows.
-            delivered.extend(lease.slots for lease in group.leases.values())
-            delivered.append(list(group.building))
-        delivered.extend(consumer.held_newest_first() for consumer in consumers_of(queue))
-        for slots in delivered:
-            yield from self._look_through_delivered(slots)
+            # The rows of a lease never change; what is being collected grows.
+            yield from self._look_through_leases([*group.leases.values(), Lease(0, group.draft)])
+        for consumer in consumers_of(queue):
+            held = consumer.held_newest_first()
+            for at in range(0, len(held), self._per_slice):
+                yield from self._look_through_delivered(held[at : at + self._per_slice])
         yield from self._merge()
 
     def _look_through_delivered(self, slots: list[Slot]) -> Iterator[None]:
-        for at in range(0, len(slots), self._per_slice):
-            for slot in slots[at : at + self._per_slice]:
-                if slot.in_list is not None:
-                    self._add(slot)
-            self._end_run()
-            yield
+        for slot in slots:
+            if slot.in_list is not None:
+                self._add(slot)
+        self.looked += len(slots)
+        self._end_run()
+        yield
 
-    def _look_through_level(self, level: SlotList) -> Iterator[None]:
-        """A level is ordered by sequence: what lies beyond the page need not be looked at."""
-        slot = level.head
-        last = 0
+    def _look_through_leases(self, leases: list[Lease]) -> Iterator[None]:
+        """Rows of a group: of leases before or behind the page, and what lies there of others, none is looked at."""
         wanted = self._max_rows
-        looked = 0
-        while slot is not None and wanted > 0 and slot.sequence <= self._until:
-            # Below ``last`` only when it started over.
-            if slot.sequence > last:
-                last = slot.sequence
-                wanted -= self._add(slot)
-            looked += 1
-            if looked % self._per_slice == 0:
+        newest = 0
+        for lease in sorted(leases, key=_lowest_of):
+            rows = lease.rows
+            if rows.highest_sequence <= self._after:
+                continue
+            if rows.lowest_sequence > self._until:
+                break
+            for start, end in rows.stretches(self._after, self._until):
+                for at in range(start, end, self._per_slice):
+                    before = len(self._runs)
+                    yield from self._look_through_delivered(rows.slots[at : min(end, at + self._per_slice)])
+                    for run in self._runs[before:]:
+                        wanted -= len(run)
+                        newest = max(newest, run[-1].sequence)
+                    if wanted <= 0 and rows.is_ordered:
+                        break
+            if wanted <= 0:
+                self._until = min(self._until, newest)
+
+    def _look_through_first(self, level: SlotList) -> Iterator[None]:
+        """What stands before all others of a level, in no order of sequence: it became due, or came back with
+        Classic's habits."""
+        slot = level.head
+        seen: Slot | None = None
+        while slot is not None and not inspect.is_in_place(slot):
+            # Not behind the last one only when it started over.
+            if seen is None or slot.order > seen.order:
+                seen = slot
+                self._add(slot)
+            self.looked += 1
+            if self.looked % self._per_slice == 0:
                 self._end_run()
                 yield
                 if slot.in_list is not level:
@@ -162,6 +195,39 @@ class Browse:
                     continue
             slot = slot.next
         self._end_run()
+
+    def _look_through_level(self, level: SlotList, priority: int, marks: inspect.Waymarks) -> Iterator[None]:
+        """The others are ordered by sequence: what lies beyond the page need not be looked at, nor most before it."""
+        last = self._after
+        slot = marks.before(level, priority, last)
+        wanted = self._max_rows
+        unmarked = 0
+        while slot is not None and wanted > 0:
+            if inspect.is_in_place(slot):
+                if slot.sequence > self._until:
+                    break
+                # Below ``last`` only before the page, or when it started over.
+                if slot.sequence > last:
+                    last = slot.sequence
+                    wanted -= self._add(slot)
+                unmarked += 1
+                if marks.has(slot):
+                    unmarked = 0
+                elif unmarked >= inspect.SLOTS_PER_MARK:
+                    marks.put(slot)
+                    unmarked = 0
+            self.looked += 1
+            if self.looked % self._per_slice == 0:
+                self._end_run()
+                yield
+                if slot.in_list is not level:
+                    slot = marks.before(level, priority, last)
+                    unmarked = 0
+                    continue
+            slot = slot.next
+        self._end_run()
+        if wanted <= 0:
+            self._until = min(self._until, last)
 
     def _add(self, slot: Slot) -> int:
         if self._after < slot.sequence <= self._until and (self._only is None or self._only(slot)):
