@@ -182,6 +182,8 @@ class FakeBroker:
             raise Problem(404, "LEASE_LOST", f"lease {body['after'] + 1} of group {name!r} is acknowledged")
         self._ack(group, body["after"])
         number = body["after"] + 1
+        if number <= group.newest and number not in group.leases:
+            raise Problem(404, "LEASE_LOST", f"lease {number} of group {name!r} was lost")
         while number not in group.leases:
             taken = self._take(group, body)
             if taken:

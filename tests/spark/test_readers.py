@@ -377,3 +377,50 @@ def test_a_stream_is_refused_by_its_first_call(fake: FakeBroker, more: dict[str,
         with pytest.raises(BrokerError, match=sentence):
             call()
     reader.stop()
+
+
+# A lease that the broker's store has lost is a loss like that of its group: said, or passed over where that is wanted.
+def test_a_lease_that_the_store_lost_ends_a_query_unless_loss_is_allowed(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"1", b"2"])
+    reader = readers()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    lost = reader.latestOffset(end, ReadMaxRows(1))
+    fake.groups["g"].leases.clear()
+    fake.publish("q", [b"3"])
+    for _ in range(2):
+        with pytest.raises(LeaseLostError):
+            readers().latestOffset(end, ReadMaxRows(9))
+    lenient = readers(failOnDataLoss="false")
+    onward = lenient.latestOffset(end, ReadMaxRows(9))
+    assert onward == {"lease": lost["lease"] + 1, "incarnation": start["incarnation"]}
+    assert read_all(lenient, lenient.partitions(end, onward)) == [b"3"]
+    assert lenient.latestOffset(onward, ReadMaxRows(9)) == onward
+
+
+def test_a_query_goes_on_with_the_leases_behind_one_that_was_lost(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"1", b"2"])
+    reader = readers(failOnDataLoss="false")
+    start = reader.initialOffset()
+    reader.latestOffset(start, ReadMaxRows(1))
+    group = fake.groups["g"]
+    # As the broker finds it at its start: lease 1 can't be read any more, lease 2 can.
+    group.leases = {2: group.leases[1]}
+    group.newest = 2
+    end = readers(failOnDataLoss="false").latestOffset(start, ReadMaxRows(9))
+    assert end["lease"] == 2
+    assert read_all(reader, reader.partitions(start, end)) == [b"1"]
+    assert group.acked == 1
+
+
+def test_an_offset_passes_lost_leases_although_nothing_new_is_there(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"1"])
+    reader = readers(failOnDataLoss="false", pollTimeoutMs="0")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    fake.groups["g"].leases.clear()
+    again = readers(failOnDataLoss="false", pollTimeoutMs="0")
+    onward = again.latestOffset(start, ReadMaxRows(9))
+    assert onward == end
+    assert again.partitions(start, onward) == []
+    assert again.latestOffset(onward, ReadMaxRows(9)) == onward

@@ -75,12 +75,31 @@ class PlaceReader:
         group, after = self._at(start)
         if bounded and self._until is None:
             self._until = self._client.stat(self.name).newest_sequence
-        lease = self._client.lease(
-            group, after, max_rows=rows, max_bytes=size, wait_ms=0 if bounded else wait_ms, until=self._until
-        )
+
+        def leased(after: int) -> LeaseSummary:
+            return self._client.lease(
+                group, after, max_rows=rows, max_bytes=size, wait_ms=0 if bounded else wait_ms, until=self._until
+            )
+
+        try:
+            lease = leased(after)
+        except LeaseLostError:
+            lost = after if self._options.fail_on_data_loss else self._behind_lost(group, after)
+            if lost == after:
+                raise
+            lease = leased(lost)
         if start is not None and lease.number == after and group.incarnation == start.incarnation:
             return start
         return Mark(self.name, lease.number, group.incarnation)
+
+    def _behind_lost(self, group: Group, after: int) -> int:
+        """The last one of the leases behind `after` that the broker's store has lost, as with a damaged file: the group
+        lives, and has later ones. `after` when it has not."""
+        stat = self._client.stat(self.name)
+        if stat.incarnation != group.incarnation:
+            return after
+        left = self._client.describe(self.name, after, stat.lease, complete=False)
+        return left[0].number - 1 if left else max(after, stat.lease)
 
     def _described(self, after: int, end: Mark) -> list[LeaseSummary]:
         # A group of the same name may be another one by now, with other messages under the same lease numbers.
