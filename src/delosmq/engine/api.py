@@ -14,6 +14,7 @@ from delosmq.engine.dispatch import waiting_reason
 from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.leases import lease
 from delosmq.engine.leases.lease import Lease, LeaseError, LeaseGroup, LeaseWaiter
+from delosmq.engine.leases.rows import LeaseParts
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.engine.log.log import Log
@@ -62,6 +63,7 @@ __all__ = [
     "Lease",
     "LeaseError",
     "LeaseGroup",
+    "LeaseParts",
     "LeaseWaiter",
     "Log",
     "MessageCredit",

@@ -7,7 +7,7 @@ from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.lease_search import TAKES_ALL, LeaseWish
-from delosmq.engine.leases.rows import LeaseSlots
+from delosmq.engine.leases.rows import LeaseParts, LeaseSlots
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import BrokerError
@@ -65,6 +65,15 @@ class Lease:
         self.number = number
         self.rows = rows
         self.slots: list[Slot] = rows.slots
+        self._parts: LeaseParts | None = None
+
+    def parts(self, of: int) -> LeaseParts:
+        """Its rows in so many parts. Kept with the lease, for the number of parts that was asked for last: a reader asks
+        for all of one number, each part by itself."""
+        parts = self._parts
+        if parts is None or parts.of != of:
+            parts = self._parts = LeaseParts(self.slots, of)
+        return parts
 
     @property
     def first_sequence(self) -> int:

@@ -372,12 +372,20 @@ class Leases:
         Raises:
             LeaseError: LEASE_LOST when the lease is acknowledged or gone.
         """
-        group = self.find(name)
-        lease = group.leases.get(number)
+        lease = self.lease(name, number)
+        self.note_reading(self.groups[name], epoch)
+        return lease.slots[start:stop]
+
+    def lease(self, name: str, number: int) -> Lease:
+        """A lease that can still be read. Changes nothing.
+
+        Raises:
+            LeaseError: LEASE_LOST when it is acknowledged or gone.
+        """
+        lease = self.find(name).leases.get(number)
         if lease is None:
             raise self._unreadable(name, number)
-        self.note_reading(group, epoch)
-        return lease.slots[start:stop]
+        return lease
 
     def describe(self, name: str, after: int, upto: int, epoch: int | None = None) -> list[Lease]:
         """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order; ``epoch``: as in

@@ -1,8 +1,9 @@
 """The rows of a lease: slots in order, with what is told and recorded of them kept up to date as each one is added."""
 
 import zlib
+from array import array
 from base64 import b64decode, b64encode
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Final
 
 from delosmq.engine.base.slots import Slot
@@ -108,6 +109,40 @@ class LeaseSlots:
         if self._count:
             _pack_run(packed, self._first - self._end, self._count)
         return b64encode(zlib.compress(bytes(packed), 1)).decode()
+
+
+def part_of(slot: Slot, of: int) -> int:
+    """The part in which a row is, of so many: all of a message group are in one, those without a group by turns."""
+    group = slot.message.group_id
+    return (zlib.crc32(group.encode("utf-8", "surrogatepass")) if group else slot.sequence) % of
+
+
+class LeaseParts:
+    """Which rows of a lease are in which of ``of`` parts; found slice by slice, by who asks for one of them first."""
+
+    def __init__(self, slots: list[Slot], of: int) -> None:
+        self.of = of
+        self._slots = slots
+        self._seen: int = 0
+        self._rows: list[array[int]] = [array("i") for _ in range(of)]
+
+    @property
+    def is_complete(self) -> bool:
+        return self._seen == len(self._slots)
+
+    def step(self, rows: int) -> None:
+        """Looks at so many more rows."""
+        end = min(self._seen + rows, len(self._slots))
+        for row in range(self._seen, end):
+            self._rows[part_of(self._slots[row], self.of)].append(row)
+        self._seen = end
+
+    def part(self, number: int, start: int, stop: int) -> list[Slot]:
+        """The rows of a part between ``start`` and ``stop`` (exclusive), once it `is_complete`."""
+        rows = self._rows[number]
+        first = bisect_left(rows, start)
+        last = bisect_left(rows, stop, first)
+        return [self._slots[row] for row in rows[first:last]]
 
 
 def _pack_run(packed: bytearray, distance: int, count: int) -> None:

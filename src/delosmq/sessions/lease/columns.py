@@ -5,7 +5,6 @@ names and of texts with the ends of each row.
 """
 
 from typing import Final
-from zlib import crc32
 
 from delosmq.engine.api import Slot
 from delosmq.model.conversion import Conversion, Conversions
@@ -250,12 +249,6 @@ def body_of(message: Message, conversions: Conversions) -> bytes:
     body = columns.values[0][0]
     assert isinstance(body, bytes)
     return body
-
-
-def part_of(slot: Slot, of: int) -> int:
-    """The part in which a row is, of so many: all of a message group are in one, those without a group by turns."""
-    group = slot.message.group_id
-    return (crc32(group.encode("utf-8", "surrogatepass")) if group else slot.sequence) % of
 
 
 def body_lengths(slots: list[Slot], conversions: Conversions) -> list[int]:

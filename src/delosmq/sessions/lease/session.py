@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import EngineBroker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
+from delosmq.engine.api import EngineBroker, Lease, LeaseError, LeaseGroup, LeaseParts, LeaseWaiter, Slot
 from delosmq.engine.api import lease as leases
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
@@ -211,7 +211,16 @@ class LeaseSession:
             LeaseError: LEASE_LOST, the group is of another life than ``incarnation``, if that is given.
         """
         self._find(group, incarnation)
-        return list(self._broker.leases.rows(group, number, start, stop, epoch))
+        return self._broker.leases.rows(group, number, start, stop, epoch)
+
+    def parts(
+        self, group: str, number: int, of: int, epoch: int | None = None, *, incarnation: str | None = None
+    ) -> LeaseParts:
+        """The rows of a lease in so many parts; ``incarnation``: as in `rows`. Changes nothing."""
+        found = self._find(group, incarnation)
+        parts = self._broker.leases.lease(group, number).parts(of)
+        self._broker.leases.note_reading(found, epoch)
+        return parts
 
     def row(self, group: str, number: int, sequence: int, *, incarnation: str | None = None) -> Slot:
         """One row of a lease; ``incarnation``: as in `rows`.
@@ -219,10 +228,9 @@ class LeaseSession:
         Raises:
             NotFoundError: the lease has no such row.
         """
-        found = self._find(group, incarnation)
-        slots = self._broker.leases.rows(group, number, 0, found.held_count)
-        slot = found.slot_of(sequence)
-        if slot is None or slot not in slots:
+        self._find(group, incarnation)
+        slot = self._broker.leases.lease(group, number).rows.find(sequence)
+        if slot is None:
             raise NotFoundError(
                 "DMQ5405", f"lease {number} of group '{group}' has no row with sequence {sequence}; ask for its rows"
             )

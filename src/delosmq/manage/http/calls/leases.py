@@ -30,7 +30,7 @@ from delosmq.manage.http.requests.leases import (
 from delosmq.manage.http.sync_wait import Drain, LongPoll, wait_synced
 from delosmq.security.access import AccessControl
 from delosmq.sessions.lease.answers import GroupDetail, GroupStat, LeaseExtent, OpenedGroup
-from delosmq.sessions.lease.columns import BODY_BYTES, NO_LIMIT, body_lengths, body_of, part_of
+from delosmq.sessions.lease.columns import BODY_BYTES, NO_LIMIT, body_lengths, body_of
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
 
 _ALL: Final = f"{BASE}/leases"
@@ -135,10 +135,15 @@ class LeaseCalls(Handlers[AccessControl]):
         group = call.path["group"]
         session = self._session(call)
         number = _lease_number(call.path["lease"])
-        slots = session.rows(group, number, wanted.lo, wanted.hi, wanted.epoch, incarnation=wanted.incarnation)
         queue = self._broker.leases.find(group).queue.name
         if wanted.of > 1:
-            slots = await _rows_of_part(slots, wanted.part, wanted.of)
+            parts = session.parts(group, number, wanted.of, wanted.epoch, incarnation=wanted.incarnation)
+            while not parts.is_complete:
+                parts.step(SLICE_ROWS)
+                await asyncio.sleep(0)
+            slots = parts.part(wanted.part, wanted.lo, wanted.hi)
+        else:
+            slots = session.rows(group, number, wanted.lo, wanted.hi, wanted.epoch, incarnation=wanted.incarnation)
         if most != NO_LIMIT and wanted.large == "refuse":
             await self._check_bodies(slots, most)
         return await self._rows(slots, names, queue, most)
@@ -181,14 +186,6 @@ class LeaseCalls(Handlers[AccessControl]):
             self._host.changed()
             await asyncio.sleep(SETTLE_PAUSE_S)
         return self._answer(Released(session.release(call.path["group"], wanted.epoch)))
-
-
-async def _rows_of_part(slots: list[Slot], part: int, of: int) -> list[Slot]:
-    found: list[Slot] = []
-    for start in range(0, len(slots), SLICE_ROWS):
-        found += [slot for slot in slots[start : start + SLICE_ROWS] if part_of(slot, of) == part]
-        await asyncio.sleep(0)
-    return found
 
 
 def _start(wanted: str | GroupStart) -> leases.LeaseStart:
