@@ -11,7 +11,7 @@ import pytest
 
 from delosmq.model.errors import BrokerError
 from delosmq.spark.archive import ArchiveRun, archive, check_run
-from delosmq.spark.archive.files import ArchiveFiles
+from delosmq.spark.archive.files import ArchiveFiles, written_here
 from delosmq.spark.archive.parquet import BatchWriter, batch_key, stale_directories
 from delosmq.spark.errors import ArchiveError, ForeignIncarnationError, LeaseLostError, PipelineError, QueueMissingError
 from delosmq.spark.options import SourceDestination
@@ -49,6 +49,64 @@ def test_a_directory_not_written_again_is_stale():
     before = {"a": frozenset({"1"}), "b": frozenset({"1"})}
     after: Mapping[str, frozenset[str]] = {"a": frozenset({"2"}), "b": frozenset({"1"}), "c": frozenset({"2"})}
     assert stale_directories(before, after) == ["b"]
+
+
+class CountedFiles:
+    """Files of an archive, and how often all of them were searched. A batch writes `writes`."""
+
+    def __init__(self, root: str, writes: dict[str, frozenset[str]]) -> None:
+        self.root = root
+        self.there: dict[str, frozenset[str]] = {}
+        self.writes = writes
+        self.searched = 0
+        self.durable: list[dict[str, frozenset[str]]] = []
+
+    def batch(self, key: str) -> dict[str, frozenset[str]]:
+        self.searched += 1
+        return {name: files for name, files in self.there.items() if key in name}
+
+    def written(self, key: str) -> dict[str, frozenset[str]]:
+        return {name: files for name, files in self.there.items() if key in name}
+
+    def delete(self, directory: str) -> None:
+        del self.there[directory]
+
+    def make_durable(self, batch: dict[str, frozenset[str]]) -> None:
+        self.durable.append(batch)
+
+    def overwrite(self) -> None:
+        self.there.update(self.writes)
+
+
+def test_only_the_first_batch_of_a_run_is_looked_for_in_all_of_the_archive(tmp_path: Path):
+    files: Any = CountedFiles(str(tmp_path), {"day=1/batch=k1": frozenset({"new"})})
+    files.there["day=0/batch=k1"] = frozenset({"old"})
+    writer = BatchWriter(files, None)
+    writer.query_id.set_result("q")
+    writer.place("k1", files.overwrite)
+    # What an earlier attempt left is found, and gone.
+    assert files.there == {"day=1/batch=k1": frozenset({"new"})}
+    assert files.searched == 2
+    writer = BatchWriter(files, None)
+    for number in range(2, 5):
+        files.writes = {f"day=1/batch=k{number}": frozenset({"new"})}
+        writer.place(f"k{number}", files.overwrite)
+    assert files.searched == 3
+    assert [[*batch] for batch in files.durable] == [[f"day=1/batch=k{number}"] for number in range(1, 5)]
+
+
+def test_what_a_batch_wrote_here_is_found_without_hadoop(tmp_path: Path):
+    for day, address, key in (("1", "a b", "k1"), ("1", "c", "k2"), ("2", "a%2Fb", "k1")):
+        directory = tmp_path / f"day={day}" / f"address={address}" / f"batch={key}"
+        directory.mkdir(parents=True)
+        (directory / "part-0.parquet").touch()
+    (tmp_path / "_checkpoint").mkdir()
+    (tmp_path / "day=file").touch()
+    found = written_here(tmp_path, "k1")
+    assert found == {
+        str(tmp_path / "day=1" / "address=a b" / "batch=k1"): frozenset({"part-0.parquet"}),
+        str(tmp_path / "day=2" / "address=a%2Fb" / "batch=k1"): frozenset({"part-0.parquet"}),
+    }
 
 
 def test_our_own_sentence_is_found_in_sparks():

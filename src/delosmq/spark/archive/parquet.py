@@ -27,13 +27,21 @@ class BatchWriter:
     def write(self, batch: "DataFrame", number: int) -> None:
         """Write the batch, replacing what an earlier attempt at it left; nothing for an empty one."""
         key = batch_key(self.query_id.result(timeout=60), number)
+        self.place(key, lambda: self._overwrite(batch, key))
+        if self._on_batch is not None:
+            self._on_batch(number)
+
+    def place(self, key: str, overwrite: Callable[[], None]) -> None:
+        """Put the batch `key` into its place, by `overwrite`, and wait until it is on the disk."""
         with placing(local_path(self._files.root)):
-            # Only the first batch of a run can be a repetition.
+            # What an earlier attempt left must go where the repetition does not replace it. Only the first batch of a run
+            # is a repetition: Spark begins with the one that it had not committed, and ends with one that fails. A later
+            # one is looked for nowhere, as a search goes through all days and addresses that the archive has. Should a
+            # power cut have torn two files of the checkpoint, the second batch is one, too: its lease is the same, so it
+            # comes to the same partitions and replaces them all.
             before = self._files.batch(key) if self._first else {}
-            with_partitions(batch, key).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
-                *PARTITIONS[PARQUET]
-            ).parquet(self._files.root)
-            after = self._files.batch(key)
+            overwrite()
+            after = self._files.batch(key) if before else self._files.written(key)
             if after != before:
                 # Overwriting gives new names; a directory with the old ones is not part of the batch (any more).
                 for directory in stale_directories(before, after):
@@ -41,8 +49,11 @@ class BatchWriter:
                     del after[directory]
             self._files.make_durable(after)
         self._first = False
-        if self._on_batch is not None:
-            self._on_batch(number)
+
+    def _overwrite(self, batch: "DataFrame", key: str) -> None:
+        with_partitions(batch, key).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(
+            *PARTITIONS[PARQUET]
+        ).parquet(self._files.root)
 
 
 def batch_key(query_id: str, number: int) -> str:
