@@ -21,6 +21,7 @@ from delosmq.spark.lease_client import LeaseClient
 from delosmq.spark.options import parse_options
 from delosmq.spark.replay import ReplayRun, plan_replay, replay
 from delosmq.spark.replay.messages import as_rows, chosen_messages
+from delosmq.spark.replay.run import too_late
 from delosmq.spark.schema import arrow_schema, column_names
 from tests.spark.interceptor import Interceptor
 from tests.spark.letters import call, consume, send
@@ -153,12 +154,32 @@ def frame_of(spark: Any, rows: list[dict[str, Any]]) -> Any:
 
 def test_what_is_due_later_waits_in_the_queue(spark: Any, broker: delosmq.Broker, kept: Path):
     make_queues(broker, "copy")
-    run = ReplayRun(str(kept), login(broker), to="copy", timing="original", speed=0.000_001)
+    run = ReplayRun(str(kept), login(broker), to="copy", timing="original", speed=0.000_001, lead_s=0)
     assert replay(spark, run).messages == 7
     queue = call(broker, "GET", "/api/v1/queues/copy")
     assert queue["message_count"] == 7
     # The first is due at once, and so is what was sent in the same millisecond.
     assert 1 <= queue["scheduled_count"] <= 6
+
+
+def test_the_first_message_is_due_after_the_lead(spark: Any, broker: delosmq.Broker, kept: Path):
+    make_queues(broker, "copy")
+    said: list[str] = []
+    run = ReplayRun(str(kept), login(broker), to="copy", timing="original", lead_s=3_600)
+    assert replay(spark, run, on_progress=said.append).messages == 7
+    # All were staged in time, and none is due.
+    assert call(broker, "GET", "/api/v1/queues/copy")["scheduled_count"] == 7
+    assert not any("lead" in line for line in said)
+    late = ReplayRun(str(kept), login(broker), to="copy", timing="original", lead_s=0, name="late")
+    replay(spark, late, on_progress=said.append)
+    assert "longer than the lead of 0 s" in said[-1]
+
+
+def test_staging_that_took_longer_than_the_lead_is_told_with_one_that_would_do():
+    assert too_late(10, 60) == (
+        "staging took 60 s, longer than the lead of 10 s: what was due in the first 50 s was sent at once;"
+        " --lead 90 keeps its distances another time"
+    )
 
 
 def test_a_place_that_is_not_there_is_told_and_nothing_is_sent(spark: Any, broker: delosmq.Broker, kept: Path):
@@ -217,6 +238,8 @@ def test_what_is_no_archive_is_told(spark: Any, broker: delosmq.Broker, tmp_path
         (("--timing", "later"), 2, "DMQ8250: timing is 'later'"),
         (("--speed", "2"), 2, "DMQ8250: speed is about original timing"),
         (("--timing", "original", "--speed", "0"), 2, "DMQ8250: speed is 0.0"),
+        (("--lead", "2"), 2, "DMQ8250: lead is about original timing"),
+        (("--timing", "original", "--lead", "-1"), 2, "DMQ8250: lead is -1 but should be from 0 to 86400"),
         (("--since", "today"), 2, "DMQ8007: the time 'today' in since"),
         (("--since", "2026-01-02T00:00:00Z", "--before", "2026-01-01T00:00:00Z"), 2, "DMQ8250: nothing lies"),
         (("--to", "nowhere"), 1, "DMQ8239: --to names address 'nowhere', and there is none"),

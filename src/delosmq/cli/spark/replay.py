@@ -19,6 +19,10 @@ def replay(
     to: Annotated[str, typer.Option(help="Address or ADDRESS::QUEUE for all; default: the address of each.")] = "",
     timing: Annotated[str, typer.Option(help="now, or original: as long after the first as then.")] = "now",
     speed: Annotated[float, typer.Option(help="With original timing: how many times as fast.")] = 1.0,
+    lead: Annotated[
+        float | None,
+        typer.Option(help="With original timing: seconds until the first is due, for staging all of them; 10."),
+    ] = None,
     name: Annotated[str, typer.Option(help="Another name sends the same messages once more.")] = "",
 ) -> None:
     """Send messages of an archive again, each once: all of them, or, if anything fails, none."""
@@ -35,6 +39,7 @@ def replay(
         to=to,
         timing=timing,
         speed=speed,
+        lead_s=lead,
         name=name,
     )
 

@@ -5,9 +5,10 @@ replayed: archive, times, addresses, condition, target. A run that is killed has
 again.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 NOW, ORIGINAL = "now", "original"
 TIMINGS: Final = (NOW, ORIGINAL)
 MOST_ADDRESSES: Final = 10_000
+LEAD_S: Final = 10.0
+MOST_LEAD_S: Final = 86_400.0
 NEIGHBOURS: Final = 100
 """Names of applications that may begin like ours."""
 
@@ -42,6 +45,8 @@ class ReplayRun:
         to: an address or ``address::queue``; "" for the address of each.
         timing: now, or original: as long after the first as then.
         speed: with original timing, how many times as fast.
+        lead_s: with original timing, when the first one is due, counted from the start: what is due before all are
+            published is sent then, and loses its distances. None for `LEAD_S`.
         name: another name makes another replay of the same messages.
     """
 
@@ -54,6 +59,7 @@ class ReplayRun:
     to: str = ""
     timing: str = NOW
     speed: float = 1.0
+    lead_s: float | None = None
     name: str = ""
 
     @property
@@ -63,6 +69,10 @@ class ReplayRun:
     @property
     def before_ms(self) -> int | None:
         return parse_time("before", self.before) if self.before else None
+
+    @property
+    def lead(self) -> float:
+        return LEAD_S if self.lead_s is None else self.lead_s
 
     @property
     def transactional_id(self) -> str:
@@ -86,6 +96,10 @@ class ReplayRun:
             raise OptionError("DMQ8250", f"speed is {self.speed} but should be above 0, as in 2.0 for twice as fast")
         if self.speed != 1 and self.timing != ORIGINAL:
             raise OptionError("DMQ8250", "speed is about original timing: give --timing original, too")
+        if self.lead_s is not None and self.timing != ORIGINAL:
+            raise OptionError("DMQ8250", "lead is about original timing: give --timing original, too")
+        if not 0 <= self.lead <= MOST_LEAD_S:
+            raise OptionError("DMQ8250", f"lead is {self.lead:g} but should be from 0 to {MOST_LEAD_S:.0f} seconds")
         since, before = self.since_ms, self.before_ms
         if since is not None and before is not None and before <= since:
             raise OptionError("DMQ8250", f"nothing lies between {self.since} and {self.before}")
@@ -151,10 +165,24 @@ def replay(spark: "SparkSession", run: ReplayRun, *, on_progress: Say | None = N
         if report.first is None:
             return report
         say(f"{report.messages:,} messages are staged, and published as one")
-        timing = (report.first, datetime.now(UTC), run.speed) if run.timing == ORIGINAL else None
+        # Due times are staged with their messages, before it is known when those are published.
+        begun = datetime.now(UTC)
+        due = begun + timedelta(seconds=run.lead)
+        timing = (report.first, due, run.speed) if run.timing == ORIGINAL else None
         options = {**run.connection, "transactionalId": run.transactional_id}
         as_rows(messages, run.to, timing).write.format("delosmq").options(**options).mode("append").save()
+        took_s = (datetime.now(UTC) - begun).total_seconds()
+        if timing is not None and took_s > run.lead:
+            say(too_late(run.lead, took_s))
     return report
+
+
+def too_late(lead_s: float, took_s: float) -> str:
+    """What is told when messages were due before all were staged."""
+    return (
+        f"staging took {took_s:.0f} s, longer than the lead of {lead_s:g} s: what was due in the first"
+        f" {took_s - lead_s:.0f} s was sent at once; --lead {math.ceil(took_s * 1.5)} keeps its distances another time"
+    )
 
 
 def _messages(spark: "SparkSession", run: ReplayRun) -> "DataFrame":
