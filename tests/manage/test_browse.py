@@ -106,14 +106,14 @@ def test_messages_that_a_released_group_returns_are_found(bench: Bench):
     assert bodies(page(bench, max_rows=2000)) == numbered(*range(1200))
 
 
-def looked_at_in_pages(bench: Bench, rows: int) -> tuple[list[int], list[int]]:
+def looked_at_in_pages(bench: Bench, rows: int, per_slice: int = SLOTS_PER_SLICE) -> tuple[list[int], list[int]]:
     """What each page looks at, and the sequences of all."""
     looked: list[int] = []
     found: list[int] = []
     queue = bench.broker.queues["q"]
     while True:
         after = found[-1] if found else 0
-        seen = Browse(bench.broker, queue, after=after, until=ALL, max_rows=rows)
+        seen = Browse(bench.broker, queue, after=after, until=ALL, max_rows=rows, slots_per_slice=per_slice)
         for _ in seen:
             continue
         if not seen.found:
@@ -193,9 +193,25 @@ def test_pages_of_leases_whose_rows_are_in_no_order_are_in_order():
         for slot in one.slots:
             assert one.rows.find(slot.sequence) is slot
         assert one.rows.find(10_000) is None
-    _, found = looked_at_in_pages(bench, 20)
-    assert found == sorted(set(found))
-    assert len(found) == 330
+    for size in (1, 5, 20, 100, 500):
+        _, found = looked_at_in_pages(bench, size, 3)
+        assert found == sorted(set(found))
+        assert len(found) == 330
+
+
+def test_pages_of_leases_that_lie_between_each_other_are_in_order(bench: Bench):
+    """Messages of a high priority, which came last, are in the first lease, behind an old one of it."""
+    bench.send("q", "old", priority=9)
+    bench.send("q", " ".join(["m"] * 200))
+    bench.send("q", " ".join(["high"] * 20), priority=9)
+    epoch = bench.broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None).epoch
+    lease(bench, epoch, 21, 1)
+    lease(bench, epoch, 100, 2)
+    lease(bench, epoch, 120, 3)
+    for size in (7, 30, 110, 130):
+        _, found = looked_at_in_pages(bench, size, 3)
+        assert found == sorted(set(found))
+        assert len(found) == 241
 
 
 def lease(bench: Bench, epoch: int, rows: int, number: int = 1) -> None:

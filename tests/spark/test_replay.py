@@ -239,7 +239,7 @@ def test_what_is_no_archive_is_told(spark: Any, broker: delosmq.Broker, tmp_path
         (("--speed", "2"), 2, "DMQ8250: speed is about original timing"),
         (("--timing", "original", "--speed", "0"), 2, "DMQ8250: speed is 0.0"),
         (("--lead", "2"), 2, "DMQ8250: lead is about original timing"),
-        (("--timing", "original", "--lead", "-1"), 2, "DMQ8250: lead is -1 but should be from 0 to 86400"),
+        (("--timing", "original", "--lead", "-1"), 2, "DMQ8250: lead is -1.0 but should be from 0 to 86400"),
         (("--since", "today"), 2, "DMQ8007: the time 'today' in since"),
         (("--since", "2026-01-02T00:00:00Z", "--before", "2026-01-01T00:00:00Z"), 2, "DMQ8250: nothing lies"),
         (("--to", "nowhere"), 1, "DMQ8239: --to names address 'nowhere', and there is none"),

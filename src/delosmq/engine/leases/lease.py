@@ -68,8 +68,8 @@ class Lease:
         self._parts: LeaseParts | None = None
 
     def parts(self, of: int) -> LeaseParts:
-        """Its rows in so many parts. Kept with the lease, for the number of parts that was asked for last: a reader asks
-        for all of one number, each part by itself."""
+        """Its rows in so many parts. Kept with the lease, for the number of parts that was asked for last: a reader
+        asks for all of one number, each part by itself."""
         parts = self._parts
         if parts is None or parts.of != of:
             parts = self._parts = LeaseParts(self.slots, of)

@@ -139,8 +139,7 @@ class Browse:
         for group in broker.leases.on_queue(queue):
             # The rows of a lease never change; what is being collected grows.
             yield from self._look_through_leases([*group.leases.values(), Lease(0, group.draft)])
-        for consumer in consumers_of(queue):
-            held = consumer.held_newest_first()
+        for held in [consumer.held_newest_first() for consumer in consumers_of(queue)]:
             for at in range(0, len(held), self._per_slice):
                 yield from self._look_through_delivered(held[at : at + self._per_slice])
         yield from self._merge()
@@ -155,7 +154,7 @@ class Browse:
 
     def _look_through_leases(self, leases: list[Lease]) -> Iterator[None]:
         """Rows of a group: of leases before or behind the page, and what lies there of others, none is looked at."""
-        wanted = self._max_rows
+        found = 0
         newest = 0
         for lease in sorted(leases, key=_lowest_of):
             rows = lease.rows
@@ -163,16 +162,19 @@ class Browse:
                 continue
             if rows.lowest_sequence > self._until:
                 break
+            others = found
             for start, end in rows.stretches(self._after, self._until):
                 for at in range(start, end, self._per_slice):
                     before = len(self._runs)
                     yield from self._look_through_delivered(rows.slots[at : min(end, at + self._per_slice)])
                     for run in self._runs[before:]:
-                        wanted -= len(run)
+                        found += len(run)
                         newest = max(newest, run[-1].sequence)
-                    if wanted <= 0 and rows.is_ordered:
+                    if found - others >= self._max_rows and rows.is_ordered:
+                        # All of a page, and what follows in this lease is newer. Other leases may have older rows.
+                        self._until = min(self._until, self._runs[-1][-1].sequence)
                         break
-            if wanted <= 0:
+            if found >= self._max_rows:
                 self._until = min(self._until, newest)
 
     def _look_through_first(self, level: SlotList) -> Iterator[None]:

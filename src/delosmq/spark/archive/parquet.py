@@ -34,11 +34,11 @@ class BatchWriter:
     def place(self, key: str, overwrite: Callable[[], None]) -> None:
         """Put the batch `key` into its place, by `overwrite`, and wait until it is on the disk."""
         with placing(local_path(self._files.root)):
-            # What an earlier attempt left must go where the repetition does not replace it. Only the first batch of a run
-            # is a repetition: Spark begins with the one that it had not committed, and ends with one that fails. A later
-            # one is looked for nowhere, as a search goes through all days and addresses that the archive has. Should a
-            # power cut have torn two files of the checkpoint, the second batch is one, too: its lease is the same, so it
-            # comes to the same partitions and replaces them all.
+            # What an earlier attempt left must go where the repetition does not replace it. Only the first batch of a
+            # run is a repetition: Spark begins with the one that it had not committed, and ends with one that fails. A
+            # later one is looked for nowhere, as a search goes through all days and addresses that the archive has.
+            # Should a power cut have torn two files of the checkpoint, the second batch is one, too: its lease is the
+            # same, so it comes to the same partitions and replaces them all.
             before = self._files.batch(key) if self._first else {}
             overwrite()
             after = self._files.batch(key) if before else self._files.written(key)

@@ -92,14 +92,15 @@ class ReplayRun:
         """
         if self.timing not in TIMINGS:
             raise OptionError("DMQ8250", f"timing is {self.timing!r}: choose {' or '.join(TIMINGS)}")
-        if not 0 < self.speed <= 1e6:
-            raise OptionError("DMQ8250", f"speed is {self.speed} but should be above 0, as in 2.0 for twice as fast")
-        if self.speed != 1 and self.timing != ORIGINAL:
-            raise OptionError("DMQ8250", "speed is about original timing: give --timing original, too")
-        if self.lead_s is not None and self.timing != ORIGINAL:
-            raise OptionError("DMQ8250", "lead is about original timing: give --timing original, too")
-        if not 0 <= self.lead <= MOST_LEAD_S:
-            raise OptionError("DMQ8250", f"lead is {self.lead:g} but should be from 0 to {MOST_LEAD_S:.0f} seconds")
+        for name, value, is_valid, wanted in (
+            ("speed", self.speed, 0 < self.speed <= 1e6, "above 0, as in 2.0 for twice as fast"),
+            ("lead", self.lead, 0 <= self.lead <= MOST_LEAD_S, f"from 0 to {MOST_LEAD_S:.0f} seconds"),
+        ):
+            if not is_valid:
+                raise OptionError("DMQ8250", f"{name} is {value} but should be {wanted}")
+        for name, is_given in (("speed", self.speed != 1), ("lead", self.lead_s is not None)):
+            if is_given and self.timing != ORIGINAL:
+                raise OptionError("DMQ8250", f"{name} is about original timing: give --timing original, too")
         since, before = self.since_ms, self.before_ms
         if since is not None and before is not None and before <= since:
             raise OptionError("DMQ8250", f"nothing lies between {self.since} and {self.before}")
