@@ -106,6 +106,20 @@ def test_messages_that_a_released_group_returns_are_found(bench: Bench):
     assert bodies(page(bench, max_rows=2000)) == numbered(*range(1200))
 
 
+def test_messages_that_come_back_while_leases_are_looked_through_are_found(bench: Bench):
+    broker = bench.broker
+    epoch = broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None).epoch
+    broker.leases.request("g", after=0, max_rows=5, max_bytes=ALL, epoch=epoch, until=None)
+    consumer, port = bench.consume("q")
+    bench.run()
+    assert len(port.slots) == 15
+    seen = page(bench)
+    next(iter(seen))
+    broker.consumers.close(consumer)
+    bench.run()
+    assert bodies(seen) == numbered(*range(20))
+
+
 def looked_at_in_pages(bench: Bench, rows: int, per_slice: int = SLOTS_PER_SLICE) -> tuple[list[int], list[int]]:
     """What each page looks at, and the sequences of all."""
     looked: list[int] = []

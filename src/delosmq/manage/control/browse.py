@@ -136,10 +136,13 @@ class Browse:
         for i, level in enumerate(queue.pending.levels()):
             yield from self._look_through_first(level)
             yield from self._look_through_level(level, HIGHEST_PRIORITY - i, marks)
-        for group in broker.leases.on_queue(queue):
-            # The rows of a lease never change; what is being collected grows.
-            yield from self._look_through_leases([*group.leases.values(), Lease(0, group.draft)])
-        for held in [consumer.held_newest_first() for consumer in consumers_of(queue)]:
+        # All that is held is noted before any of it is looked at: what comes back meanwhile would be in neither place.
+        # The rows of a lease never change; what is being collected grows.
+        leased = [[*group.leases.values(), Lease(0, group.draft)] for group in broker.leases.on_queue(queue)]
+        delivered = [consumer.held_newest_first() for consumer in consumers_of(queue)]
+        for leases in leased:
+            yield from self._look_through_leases(leases)
+        for held in delivered:
             for at in range(0, len(held), self._per_slice):
                 yield from self._look_through_delivered(held[at : at + self._per_slice])
         yield from self._merge()
