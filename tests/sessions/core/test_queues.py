@@ -66,6 +66,17 @@ def test_a_query_tells_what_a_missing_queue_would_be() -> None:
     assert not query(CoreBench(address_settings=CLOSED).session(), "x").auto_create_queues
 
 
+def test_settings_that_are_larger_than_an_answer_can_say_are_told_as_the_largest() -> None:
+    settings = {"default_max_consumers": 3_000_000_000, "default_consumers_before_dispatch": 3_000_000_000}
+    session = CoreBench(address_settings={"#": {**settings, "default_group_buckets": 3_000_000_000}}).session()
+    answer = query(session, "x")
+    assert (answer.max_consumers, answer.attributes.consumers_before_dispatch) == (2**31 - 1, 2**31 - 1)
+    session.ok(session.queue("x", max_consumers=-1))
+    assert query(session, "x").attributes.group_buckets == 2**31 - 1
+    bindings = session.ask(BindingQuery("x"), BindingQueryResponseV5)
+    assert bindings.default_max_consumers == 2**31 - 1
+
+
 def test_the_message_and_consumer_counts_are_told() -> None:
     session = CoreBench().session()
     session.ok(session.queue("orders"))
