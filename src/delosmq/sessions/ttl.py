@@ -69,3 +69,26 @@ class ConnectionTtl:
             self._heard_at = now
             return False
         return self.ttl_ms != NEVER_MS and now >= self._heard_at + self.ttl_ms * NS_PER_MS
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TtlLiveness(Liveness):
+    """That of a protocol whose peers may be silent for as long as their TTL.
+
+    Attributes:
+        ttl: how long that is.
+    """
+
+    def __init__(self, ttl_ms: int, check_interval_ms: int, now: MonotonicNs) -> None:
+        super().__init__()
+        self.ttl: ConnectionTtl = ConnectionTtl(ttl_ms, check_interval_ms, now)
+
+    def next_timer(self) -> MonotonicNs:
+        return self.ttl.next_check_at
+
+    def is_silent(self, now: MonotonicNs, *, waits_for_us: bool) -> bool:
+        if now < self.ttl.next_check_at:
+            return False
+        heard = self.heard or waits_for_us
+        self.heard = False
+        return self.ttl.check(now, heard)

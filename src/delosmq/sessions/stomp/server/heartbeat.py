@@ -11,7 +11,7 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import UNLIMITED, AcceptorSettings
 from delosmq.sessions.host import NO_TIMER
 from delosmq.sessions.stomp.server import errors
-from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl, Liveness
+from delosmq.sessions.ttl import NS_PER_MS, TtlLiveness
 
 # Artemis, StompVersionHandlerV11.MIN_SERVER_PING: more often is noise for both sides.
 MIN_SERVER_PING_MS: Final = 500
@@ -99,16 +99,11 @@ def negotiate(client_sends_ms: int, client_wants_ms: int, limits: HeartBeatLimit
     return HeartBeat(send, expect, ttl)
 
 
-class HeartBeatTimer(Liveness):
-    """Heart-beats and TTL of one connection.
-
-    Attributes:
-        ttl: how long the peer may be silent.
-    """
+class HeartBeatTimer(TtlLiveness):
+    """Heart-beats and TTL of one connection."""
 
     def __init__(self, limits: HeartBeatLimits, check_interval_ms: int, now: MonotonicNs) -> None:
-        super().__init__()
-        self.ttl: ConnectionTtl = ConnectionTtl(first_ttl_ms(limits), check_interval_ms, now)
+        super().__init__(first_ttl_ms(limits), check_interval_ms, now)
         self._limits = limits
         self._agreed: HeartBeat | None = None
         self._beat_every_ns: int = 0
@@ -145,13 +140,6 @@ class HeartBeatTimer(Liveness):
             return False
         self._beat_at = MonotonicNs(now + self._beat_every_ns)
         return True
-
-    def is_silent(self, now: MonotonicNs, *, waits_for_us: bool) -> bool:
-        if now < self.ttl.next_check_at:
-            return False
-        heard = self.heard or waits_for_us
-        self.heard = False
-        return self.ttl.check(now, heard)
 
     def silence(self, peer: str) -> BrokerError:
         return errors.silent(peer, self.ttl.ttl_ms)
