@@ -234,8 +234,8 @@ class Outbox:
         """`close_stream` for many, in one pass; `Stream.unseen` has the sequences."""
         for stream in streams:
             stream.closed = True
-        for stream in streams:
-            unsynced = stream.unsynced
+        # Once each, though many streams may share one order.
+        for unsynced in {id(stream.unsynced): stream.unsynced for stream in streams}.values():
             for _ in range(len(unsynced)):
                 waiting = unsynced.popleft()
                 if waiting[1][3].closed:
