@@ -146,11 +146,6 @@ class EngineBroker:
         """What all messages in memory count together."""
         return self._parts.memory.used_bytes
 
-    @property
-    def largest_message_bytes(self) -> int:
-        """No message is larger, encoded."""
-        return self._parts.largest_message_bytes
-
     def start(self) -> Position:
         """Replays the store and creates what the configuration names. Returns the position that must be synced before
         the first client is served.

@@ -212,7 +212,7 @@ class StagingCalls(Handlers[AccessControl]):
         """The length of the part, 0 when the request does not tell it."""
         # What the configuration lets a message have, not what there is room for now: that is waited for. A part of
         # several rows may be larger than any message.
-        one_row = min(LARGE_LIMIT_BYTES, self._broker.largest_message_bytes + BESIDE_MESSAGE_BYTES)
+        one_row = min(LARGE_LIMIT_BYTES, self._broker.producers.largest_message_bytes + BESIDE_MESSAGE_BYTES)
         most = max(STAGE_LIMIT_BYTES, one_row)
         announced = call.request.headers.get("content-length", "")
         size_bytes = int(announced[:20]) if announced.isascii() and announced.isdigit() else 0

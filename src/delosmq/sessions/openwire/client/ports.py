@@ -77,8 +77,9 @@ class PendingRequests:
     @property
     def has_messages(self) -> bool:
         """The broker has messages of which it has not said that they are stored."""
-        waited_for = [one for one in self._requests.values() if isinstance(one.command, MessageCommand)]
-        return bool(waited_for or self._late_messages)
+        return bool(self._late_messages) or any(
+            isinstance(one.command, MessageCommand) for one in self._requests.values()
+        )
 
     def give_up_messages(self, error: ClientError, session_id: SessionId | None = None) -> None:
         """Those of a session that is closed; None for all."""
