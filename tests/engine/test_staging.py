@@ -5,7 +5,7 @@ import pytest
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, ROUTED
-from delosmq.engine.transactions.staging import SCAN_PERIOD_MS
+from delosmq.engine.transactions.staged_parts import SCAN_PERIOD_MS
 from delosmq.engine.transactions.staging_errors import (
     NO_ROOM_NOW,
     NOT_YOURS,

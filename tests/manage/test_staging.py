@@ -12,8 +12,8 @@ import pytest
 
 from delosmq.engine.transactions.transaction import ACTIVE
 from delosmq.manage.http.arrow import ARROW_TYPE
-from delosmq.manage.http.calls import staging as staging_calls
-from delosmq.manage.http.calls.staging import AT_ONCE, LARGE_LIMIT_BYTES, STAGE_LIMIT_BYTES
+from delosmq.manage.http.calls import staged_parts as staging_calls
+from delosmq.manage.http.calls.staged_parts import AT_ONCE, LARGE_LIMIT_BYTES, STAGE_LIMIT_BYTES
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
 from delosmq.sessions.staging.session import ROWS_LIMIT
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded

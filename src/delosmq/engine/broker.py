@@ -32,7 +32,7 @@ from delosmq.engine.routing.send import EngineProducers
 from delosmq.engine.transactions.commit_steps import CommitSteps
 from delosmq.engine.transactions.deadlocks import Deadlocks
 from delosmq.engine.transactions.rollback import RollbackSteps
-from delosmq.engine.transactions.staging import Staging
+from delosmq.engine.transactions.staged_parts import Staging
 from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.conversion import Conversions

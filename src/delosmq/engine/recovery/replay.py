@@ -44,7 +44,7 @@ from delosmq.engine.recovery.replay_transactions import TransactionReplay
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.held_messages import DEAD, EXPIRED
 from delosmq.engine.transactions.commit_steps import prepared_as_json
-from delosmq.engine.transactions.staging import Staging
+from delosmq.engine.transactions.staged_parts import Staging
 from delosmq.engine.transactions.transaction import PREPARED
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.errors import StorageError

@@ -29,7 +29,7 @@ from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import DELETED, Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.transactions.staging import Staging
+from delosmq.engine.transactions.staged_parts import Staging
 from delosmq.engine.transactions.transaction import PREPARED, Promised, StagedPart, Transaction
 from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.engine.transactions.xa import Branches

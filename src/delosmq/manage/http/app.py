@@ -30,7 +30,7 @@ from delosmq.manage.http.calls.handlers import CallParts
 from delosmq.manage.http.calls.leases import LeaseCalls
 from delosmq.manage.http.calls.queues import QueueCalls
 from delosmq.manage.http.calls.routers import RouterCalls
-from delosmq.manage.http.calls.staging import StagingCalls
+from delosmq.manage.http.calls.staged_parts import StagingCalls
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.operations import (

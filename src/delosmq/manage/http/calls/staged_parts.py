@@ -17,7 +17,7 @@ from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, BODY_TIMEOUT_S, Answer, Call, operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.requests.fields import LARGEST_INT
-from delosmq.manage.http.requests.staging import ListStaged, NamedParts, PublishedParts, StagePart
+from delosmq.manage.http.requests.staged_parts import ListStaged, NamedParts, PublishedParts, StagePart
 from delosmq.manage.http.staged_rows import StagedRows
 from delosmq.manage.http.sync_wait import Drain
 from delosmq.model.errors import BrokerError
