@@ -183,6 +183,14 @@ def test_a_session_that_waits_for_room_under_too_many_names_is_told() -> None:
     assert session.take() == []
 
 
+def test_credits_of_many_addresses_add_up_to_no_more_than_a_session_may_have() -> None:
+    _bench, session = full(AddressFullPolicy.BLOCK)
+    for number in range(4):
+        session.ask(RequestProducerCredits(4 * 1024 * 1024, f"other{number}"), ProducerCredits)
+    session.tell(session.send_packet("orders", "b"))  # what it asked for first counts no more
+    assert session.take() == []
+
+
 def test_a_full_address_that_fails_says_so() -> None:
     _, session = full(AddressFullPolicy.FAIL)
     answer = session.ask(RequestProducerCredits(5_000, "orders"), ProducerFailCredits)

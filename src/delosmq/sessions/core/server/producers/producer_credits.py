@@ -14,11 +14,14 @@ from delosmq.sessions.core.server.replies import SessionReplies
 from delosmq.wire.core.session_packets import ProducerCredits, ProducerFailCredits
 
 MOST_GRANTED_BYTES: Final = 4 * 1024 * 1024
-"""What one session may send to one full address, whatever it asked for: more than any client asks for by itself."""
+"""What one session may send under one name of a full address, whatever it asked for: more than any client asks for by
+itself."""
+MOST_OF_SESSION_BYTES: Final = 4 * MOST_GRANTED_BYTES
+"""Under all names together. With more, the credits that it asked for first count no more: its messages wait."""
 _MOST_ANSWERED: Final = 2**31 - 1
 """What an answer can grant: its field has 32 bits."""
 _ADDRESSES: Final = 1_000
-"""Addresses for which a session may have credits. With more, those that it asked for first count no more."""
+"""Addresses for which a session may have credits, and as many for which it may wait."""
 
 
 class CreditRequest(SpaceWaiter):
@@ -42,6 +45,7 @@ class SessionCredits:
         self._broker = broker
         self._replies = replies
         self._granted: dict[str, int] = {}
+        self._granted_bytes: int = 0
         self._waiting: dict[str, CreditRequest] = {}
 
     def request(self, name: str, address: str, count: int) -> None:
@@ -85,18 +89,27 @@ class SessionCredits:
         return policy
 
     def _grant(self, name: str, count: int) -> None:
-        known = self._granted.pop(name, 0)
-        if len(self._granted) >= _ADDRESSES:
-            del self._granted[next(iter(self._granted))]
-        self._granted[name] = min(known + count, MOST_GRANTED_BYTES)
+        granted = min(self._take(name) + count, MOST_GRANTED_BYTES)
+        while self._granted and (
+            len(self._granted) >= _ADDRESSES or self._granted_bytes + granted > MOST_OF_SESSION_BYTES
+        ):
+            self._take(next(iter(self._granted)))
+        self._granted[name] = granted
+        self._granted_bytes += max(granted, 0)
         self._replies.tell(ProducerCredits(count, name))
+
+    def _take(self, name: str) -> int:
+        granted = self._granted.pop(name, 0)
+        self._granted_bytes -= max(granted, 0)
+        return granted
 
     def spend(self, name: str, size_bytes: int) -> bool:
         """A message to that address came. Whether its sender had credit for it."""
         left = self._granted.get(name, 0)
         if left <= 0:
             return False
-        self._granted[name] = left - size_bytes
+        self._granted[name] = left - size_bytes  # below zero, the next credits pay for it
+        self._granted_bytes -= min(size_bytes, left)
         return True
 
     def close(self) -> None:
