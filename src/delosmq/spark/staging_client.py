@@ -226,10 +226,7 @@ def _pieces(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
 
 def _too_large(part: bytes, address: str, refused: errors.PartTooLargeError) -> errors.PartTooLargeError:
     """The refusal of a part, with what its row is where there is one alone."""
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(part) as stream:
-        rows = stream.read_all()
+    rows = _rows_of(part)
     if rows.num_rows != 1:
         return refused
     (row,) = rows.to_pylist()
@@ -246,10 +243,7 @@ def _too_large(part: bytes, address: str, refused: errors.PartTooLargeError) -> 
 
 def _dropped(count: int, part: bytes, address: str) -> errors.RowsDroppedError:
     """What became of ``count`` rows of a part, with the addresses that may have dropped them."""
-    import pyarrow as pa
-
-    with pa.ipc.open_stream(part) as stream:
-        rows = stream.read_all()
+    rows = _rows_of(part)
     named = rows.column("destination").to_pylist() if "destination" in rows.column_names else []
     names = sorted({(name or address).partition(QUEUE_MARK)[0] for name in named} or {address.partition(QUEUE_MARK)[0]})
     more = f" or {len(names) - MOST_NAMED} others" if len(names) > MOST_NAMED else ""
@@ -259,6 +253,13 @@ def _dropped(count: int, part: bytes, address: str) -> errors.RowsDroppedError:
         " much (address-full-policy DROP), and nothing of the batch was sent: make room there, raise max-size-bytes or"
         " max-size-messages, or choose BLOCK, with which writers wait",
     )
+
+
+def _rows_of(part: bytes) -> "pa.Table":
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(part) as stream:
+        return stream.read_all()
 
 
 def _encode(pa: Any, batches: list[Any]) -> bytes:
