@@ -8,6 +8,7 @@ from typing import Final
 
 from delosmq.model.errors import PeerError
 from delosmq.model.protocol_names import CORE, OPENWIRE, STOMP
+from delosmq.wire.core.decoder import CoreDecoder, CoreLimits
 from delosmq.wire.decoder import FrameDecoder
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
@@ -272,7 +273,7 @@ class UncutDialogue(Dialogue):
     """Of a protocol whose frames are not told apart here: its bytes pass as they come, and none are kept."""
 
     def __init__(self) -> None:
-        super().__init__(StompDecoder(_STOMP_LIMITS), StompDecoder(_STOMP_LIMITS))
+        super().__init__(CoreDecoder(CoreLimits()), CoreDecoder(CoreLimits()))
         self.by_client.readable = False
         self.by_broker.readable = False
 
