@@ -20,10 +20,12 @@ from delosmq.wire.core.session_packets import (
     ConsumerClose,
     ConsumerFlowCredit,
     CreateConsumer,
+    CreateProducer,
     IndividualAcknowledge,
     MessageExpired,
     ProducerCredits,
     ProducerFailCredits,
+    RemoveProducer,
     RequestProducerCredits,
     SessionClose,
     SessionCommit,
@@ -74,6 +76,15 @@ def test_a_routing_type_makes_what_is_missing_and_none_makes_nothing() -> None:
     assert bench.queue("new").message_count == 1
     closed = CoreBench(address_settings={"#": {"auto_create_addresses": False}}).session()
     assert closed.refused(closed.send_packet("new", "a")).startswith("ADDRESS_DOES_NOT_EXIST")
+
+
+def test_producers_come_and_go_without_an_answer() -> None:
+    session = ready()
+    made = CreateProducer()
+    made.address = "orders"
+    session.tell(made)
+    session.tell(RemoveProducer())
+    assert (session.take(), session.client.host.reports) == ([], [])
 
 
 def test_a_message_without_an_address_goes_to_the_first_of_the_session() -> None:

@@ -145,14 +145,9 @@ def request_credits(session: CoreSession, packet: Packet) -> None:
     session.producers.request_credits(packet)
 
 
-def create_producer(session: CoreSession, packet: Packet) -> None:
-    assert isinstance(packet, CreateProducer)
-    session.producers.create(packet)
-
-
-def remove_producer(session: CoreSession, packet: Packet) -> None:
-    assert isinstance(packet, RemoveProducer)
-    session.producers.remove(packet)
+def tell_of_producer(session: CoreSession, packet: Packet) -> None:
+    # Artemis lists producers for its console. Here a message brings all that is asked about its own.
+    assert isinstance(packet, CreateProducer | RemoveProducer)
 
 
 # -- consumers -------------------------------------------------------------------------------------------------------
@@ -385,8 +380,8 @@ COMMANDS: Final[dict[int, Command]] = {
     SESS_SEND_LARGE: send_large,
     SESS_SEND_CONTINUATION: send_part,
     SESS_PRODUCER_REQUEST_CREDITS: request_credits,
-    CREATE_PRODUCER: create_producer,
-    REMOVE_PRODUCER: remove_producer,
+    CREATE_PRODUCER: tell_of_producer,
+    REMOVE_PRODUCER: tell_of_producer,
     SESS_COMMIT: commit,
     SESS_ROLLBACK: roll_back,
     SESS_XA_START: xa_start,

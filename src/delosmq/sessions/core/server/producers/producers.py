@@ -23,7 +23,7 @@ from delosmq.wire.core.message import CoreMessage
 from delosmq.wire.core.message_packets import SessionSend
 from delosmq.wire.core.packet import Packet
 from delosmq.wire.core.properties import BrokerPropertyReader
-from delosmq.wire.core.session_packets import CreateProducer, RemoveProducer, RequestProducerCredits
+from delosmq.wire.core.session_packets import RequestProducerCredits
 
 _TARGETS: Final = 1_000
 """Destinations with checked rights, so that these are not looked up for each message. Then all are dropped."""
@@ -83,25 +83,10 @@ class CoreProducers:
         self._permissions = permissions
         self._destinations = destinations
         self._default_address = default_address
-        self._limit: int = machine.acceptor.max_subscriptions
         self._connection_id = machine.peer.connection_id
         self._properties: BrokerPropertyReader = BrokerPropertyReader()
         self._targets: dict[str, CoreTarget] = {}
-        self._producers: set[int] = set()
         self.credits: SessionCredits = SessionCredits(self._broker, session.replies)
-
-    def create(self, packet: CreateProducer) -> None:
-        """Handles a CREATE_PRODUCER, which wants no answer.
-
-        Raises:
-            CoreError: there are too many.
-        """
-        if packet.id not in self._producers and len(self._producers) >= self._limit:
-            raise errors.too_many("producers of the session", self._limit)
-        self._producers.add(packet.id)
-
-    def remove(self, packet: RemoveProducer) -> None:
-        self._producers.discard(packet.id)
 
     def request_credits(self, packet: RequestProducerCredits) -> None:
         """Handles a request for credits; the answer may come later.
@@ -194,5 +179,4 @@ class CoreProducers:
     def close(self) -> None:
         """The session has ended."""
         self.credits.close()
-        self._producers.clear()
         self._targets.clear()
