@@ -91,6 +91,10 @@ MEANINGS = {
         "(STOMP: the TTL follows from the heart-beats)."
     ),
     "TTL-2": "`connection-ttl-override` and `connection-ttl-check-interval` are obeyed.",
+    "TTL-3": (
+        "A client may connect again and find its session as it was before the TTL ends (CORE, with a confirmation "
+        "window)."
+    ),
     "TTL-4": "The client's connections, sessions, producers and consumers end with their with or async with block.",
     "TTL-5": "The client's forgotten connections and sessions are closed; a warning names where they were made.",
     "TTL-6": (

@@ -316,6 +316,16 @@ class EngineResources:
                 self._deletion.drop_address(address)
         return len(ended)
 
+    def move_temporary(self, owner: str, new_owner: str) -> None:
+        """The temporary destinations of a connection are another one's from now on: its client has come back by it."""
+        moved = self._bindings.temporary.pop(owner, [])
+        for address in moved:
+            address.owner = new_owner
+            for queue in address.queues():
+                queue.owner = new_owner
+        if moved:
+            self._bindings.temporary.setdefault(new_owner, []).extend(moved)
+
     def unsubscribe(self, name: str, user: str = "") -> None:
         """Ends a subscription and what it holds.
 

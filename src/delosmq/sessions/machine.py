@@ -292,6 +292,11 @@ class SessionMachine(ParkedSendsOwner):
             request, self._request = self._request, None
             withdraw(self.services.logins, request, self.host.report)
 
+    def go_on_as(self, user: str) -> None:
+        """The peer goes on with what it logged in to by an earlier connection."""
+        self.peer.user = user
+        self._take(ADMITTED)
+
     def logged_out(self) -> None:
         """The peer has ended what its login began, and may log in again."""
         self._take(LOGOUT)
@@ -415,6 +420,10 @@ class SessionMachine(ParkedSendsOwner):
         self._drop_login()
         self.session.give_up()
 
+    def _lose(self, reason: BrokerError | None) -> None:
+        self._drop_login()
+        self.session.lose()
+
     def _finish(self, reason: BrokerError | None) -> None:
         self._give_up(reason)
         self.host.finish(reason)
@@ -437,7 +446,7 @@ TRANSITIONS: Final[dict[tuple[int, str], tuple[Effect, int]]] = {
     (CONNECTED, LOGOUT): (SessionMachine._nothing, NEGOTIATED),
     (CONNECTED, LEAVE): (SessionMachine._nothing, LEAVING),
     **{(state, END): (SessionMachine._finish, CLOSED) for state in range(CLOSED)},
-    **{(state, LOST): (SessionMachine._give_up, CLOSED) for state in range(CLOSED)},
+    **{(state, LOST): (SessionMachine._lose, CLOSED) for state in range(CLOSED)},
     (CLOSED, END): (SessionMachine._nothing, CLOSED),
     (CLOSED, LOST): (SessionMachine._nothing, CLOSED),
 }

@@ -179,6 +179,13 @@ class Outbox:
         else:
             self._add(position, entry, ENTRY_BYTES + message.encoded_size_bytes)
 
+    def replay(self, position: Position, entry: Entry) -> None:
+        """Adds what was in the outbox of an earlier connection of the same peer."""
+        size = size_of(entry)
+        if entry[3].replies:
+            self.reply_bytes += size
+        self._add(position, entry, size)
+
     def _add(self, position: Position, entry: Entry, size_bytes: int) -> None:
         stream = entry[3]
         if stream.unsynced:

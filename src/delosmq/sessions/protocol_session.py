@@ -72,6 +72,10 @@ class ProtocolSession(ABC):
     def give_up(self) -> None:
         """Gives back all that the peer held: the session has ended. Called once."""
 
+    def lose(self) -> None:
+        """The connection is lost, with a peer that did not end the session. Called once, and not after `give_up`."""
+        self.give_up()
+
     @abstractmethod
     def half_closed(self) -> None:
         """The peer will send nothing more: ends the session, now or after what is under way."""

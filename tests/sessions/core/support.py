@@ -146,6 +146,13 @@ class Client:
         self.bench.clients.remove(self)
         self.bench.tick()
 
+    def cut(self, arrived: float) -> list[Packet]:
+        """The socket is gone; of the bytes since the last `take` only that share has arrived. Gives what came whole."""
+        self._raw = self._raw[: int(len(self._raw) * arrived)]
+        received = self.take()
+        self.leave()
+        return received
+
     def request(self, *, user: str = USER, password: str = PASSWORD, **wishes: object) -> CreateSession:
         """What begins a session. Wishes are fields of the packet."""
         packet = CreateSessionV2() if self.version >= 131 else CreateSession()

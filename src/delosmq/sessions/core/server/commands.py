@@ -351,8 +351,8 @@ def add_metadata(session: CoreSession, packet: Packet) -> None:
 
 
 def confirmed(session: CoreSession, packet: Packet) -> None:
-    # Nothing is kept for a client that might want it again.
     assert isinstance(packet, PacketsConfirmed)
+    session.replies.confirmed(packet.command_id)
 
 
 Command = Callable[[CoreSession, Packet], None]

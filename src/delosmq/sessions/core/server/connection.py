@@ -7,20 +7,20 @@ Source: CoreProtocolManager, ActiveMQPacketHandler and RemotingConnectionImpl of
 
 from typing import Final
 
-from delosmq.model.errors import BrokerError, InvariantError, PeerError, Scope
+from delosmq.model.errors import BrokerError, PeerError, Scope
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.security.access import Login
 from delosmq.sessions.core.server import errors
-from delosmq.sessions.core.server.commands import COMMANDS
-from delosmq.sessions.core.server.connection_port import ConnectionState
+from delosmq.sessions.core.server.connection_sessions import ConnectionSessions
 from delosmq.sessions.core.server.liveness import PingLiveness
 from delosmq.sessions.core.server.node_packets import redirecting, stopping, topology
+from delosmq.sessions.core.server.reattach.replay_cache import MOST_BYTES, MOST_OF_SESSION_BYTES, as_int
 from delosmq.sessions.core.server.registry import SessionNames
 from delosmq.sessions.core.server.session import CoreSession
-from delosmq.sessions.core.server.session_port import SessionPort
-from delosmq.sessions.host import SessionServices
+from delosmq.sessions.host import NO_TIMER, SessionServices
 from delosmq.sessions.login import RedirectError, TurnedAwayError
 from delosmq.sessions.machine import SessionMachine
+from delosmq.sessions.parked_sends import UNREAD_BYTES
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.wire.core.codec import encode_packet
@@ -44,7 +44,6 @@ from delosmq.wire.core.packet import (
     OLDEST_VERSION,
     PING_CHANNEL,
     SESS_ACKNOWLEDGE,
-    SESS_CLOSE,
     SESS_FLOWTOKEN,
     SESS_INDIVIDUAL_ACKNOWLEDGE,
     SESS_RECEIVE_CONTINUATION,
@@ -56,63 +55,14 @@ from delosmq.wire.core.packet import (
 )
 
 NOT_REATTACHED: Final = -1
+FEW_WRONG_NAMES: Final = 100
+WRONG_NAME_NS: Final = 50_000_000
+"""So many wrong names of a connection are answered at once, others after that time."""
 LONGEST_NAME: Final = 1_024
 """Characters of what is kept as long as a session."""
 _SENT_BY_BROKERS: Final = frozenset((SESS_RECEIVE_MSG, SESS_RECEIVE_LARGE_MSG, SESS_RECEIVE_CONTINUATION))
 _BRIEF: Final = frozenset((SESS_SEND, SESS_ACKNOWLEDGE, SESS_INDIVIDUAL_ACKNOWLEDGE, SESS_FLOWTOKEN))
 """Packets that take no time worth a look at the clock, as a rule."""
-
-
-class _Sessions(ConnectionState):
-    """The sessions of one connection, by channel.
-
-    Attributes:
-        busy: those of which something waits.
-    """
-
-    def __init__(self, machine: SessionMachine, names: SessionNames, broker_id: bytes) -> None:
-        super().__init__(machine, names, broker_id)
-        self.by_channel: dict[int, CoreSession] = {}
-        self.busy: dict[SessionPort, None] = {}
-        self._host = machine.host
-        self._peer = machine.peer
-
-    def note_busy(self, session: SessionPort, busy: bool) -> None:
-        if busy:
-            self.busy[session] = None
-        else:
-            self.busy.pop(session, None)
-
-    def drop(self, session: SessionPort) -> None:
-        for channel, known in list(self.by_channel.items()):
-            if known is session:
-                self.remove(channel, lost=True)
-
-    def remove(self, channel: int, *, lost: bool) -> None:
-        """A session ends.
-
-        Args:
-            lost: not by its client's wish.
-        """
-        session = self.by_channel.pop(channel)
-        self.names.leave(session)
-        self.report(session.lose() if lost else session.close())
-
-    def report(self, troubles: list[BrokerError]) -> None:
-        """What could not be recorded as something ended."""
-        for trouble in troubles:
-            self._host.report(errors.not_given_back(self._peer.name, trouble))
-
-    def remove_all(self) -> None:
-        """The connection has ended."""
-        for channel in list(self.by_channel):
-            self.remove(channel, lost=True)
-        try:
-            self.queues.close()
-        except InvariantError:
-            raise
-        except BrokerError as error:
-            self.report([error])
 
 
 class CoreConnection(ProtocolSession):
@@ -128,20 +78,25 @@ class CoreConnection(ProtocolSession):
         super().__init__(self._decoder, self._ping_liveness)
         self._machine = machine
         self._services: SessionServices = services
-        self._sessions: _Sessions = _Sessions(machine, names, services.node_id)
+        self._sessions: ConnectionSessions = ConnectionSessions(machine, names, services.node_id, self._ping_liveness)
         self._version: int = 0
         self._pinged: bool = False
         # The one that logs in.
         self._request: CreateSession | None = None
+        self._wrong_names: int = 0
+        # When the latest of them is answered, before which nothing is read; NO_TIMER for none.
+        self._late_answer_at: MonotonicNs = NO_TIMER
 
     def handle(self, frame: object, now: MonotonicNs) -> bool:
         assert isinstance(frame, Packet)
         session = self._sessions.by_channel.get(frame.channel)
         if session is not None:
-            if session.must_wait():
+            if not session.confirmations.is_new(frame):
+                pass
+            elif session.must_wait():
                 session.wait(frame)
             else:
-                self._carry_out(session, frame)
+                self._sessions.carry_out(session, frame)
         elif frame.channel == PING_CHANNEL:
             self._handle_ping_channel(frame)
         elif frame.channel == SESSION_CHANNEL:
@@ -168,8 +123,7 @@ class CoreConnection(ProtocolSession):
         if isinstance(packet, CreateSession):
             self._create_session(packet, now)
         elif isinstance(packet, ReattachSession):
-            # Its client makes a new session then.
-            self._tell(ReattachSessionResponse(NOT_REATTACHED, False), SESSION_CHANNEL)
+            self._reattach(packet, now)
         elif isinstance(packet, CheckFailover):
             self._tell(CheckFailoverReply(True), SESSION_CHANNEL)
         else:
@@ -219,6 +173,64 @@ class CoreConnection(ProtocolSession):
         self._decoder.agreed(version)
         self._tell(CreateSessionResponse(NEWEST_VERSION), SESSION_CHANNEL)
 
+    # -- sessions go on --------------------------------------------------------------------------------------------
+
+    def _reattach(self, request: ReattachSession, now: MonotonicNs) -> None:
+        """A client that has connected again wants its session back. It opens another one when it can't have it."""
+        sessions = self._sessions
+        machine = self._machine
+        session = sessions.names.find(request.name)
+        if not isinstance(session, CoreSession) or not session.is_reached_by(machine):
+            self._answer_wrong_name(now)
+            return
+        if session in sessions.by_channel.values():
+            session.fail(errors.can_not_resume(machine.peer.name, "it is there already"))
+        session.lose_connection()
+        if session.closed:
+            self._tell(ReattachSessionResponse(NOT_REATTACHED, False), SESSION_CHANNEL)
+            return
+        why = self._why_not(session, request.last_confirmed_command_id)
+        if why:
+            session.fail(errors.can_not_resume(machine.peer.name, why))
+            self._tell(ReattachSessionResponse(NOT_REATTACHED, False), SESSION_CHANNEL)
+            return
+        machine.go_on_as(session.user)
+        if not self._version:
+            self._version = session.replies.version
+        self._decoder.agreed(session.replies.version)
+        handled = sessions.take_over(session, machine, request.last_confirmed_command_id)
+        answer = ReattachSessionResponse(as_int(handled), True)
+        answer.channel = SESSION_CHANNEL
+        # Behind the sync of all that it says is handled.
+        machine.outbox.reply(self._services.broker.log.position, encode_packet(answer, self._wire_version()))
+
+    def _why_not(self, session: CoreSession, last: int) -> str:
+        """Why a session can't go on here; "" if it can."""
+        sessions = self._sessions
+        cache = session.replies.cache
+        if cache is None or not cache.reaches(last):
+            return (
+                f"more than {MOST_OF_SESSION_BYTES} bytes of it were sent and not confirmed, or {MOST_BYTES} of all,"
+                " or it is not that client's (let a smaller confirmationWindowSize confirm more often)"
+            )
+        if session.replies.channel in sessions.by_channel:
+            return f"channel {session.replies.channel} has another one"
+        consumers = len(sessions.consumers) + len(session.consumers.by_id)
+        if max(len(sessions.by_channel) + 1, consumers) > sessions.most_sessions:
+            return f"there are more than {sessions.most_sessions} sessions or consumers"
+        return ""
+
+    def _answer_wrong_name(self, now: MonotonicNs) -> None:
+        """Clients that come back after a restart ask for what is not there any more, once for each of their sessions;
+        who guesses gets its answers slowly."""
+        self._wrong_names += 1
+        if self._wrong_names <= FEW_WRONG_NAMES:
+            self._tell(ReattachSessionResponse(NOT_REATTACHED, False), SESSION_CHANNEL)
+            return
+        if self._wrong_names == FEW_WRONG_NAMES + 1:
+            self._machine.host.report(errors.wrong_names(self._machine.peer.name, self._wrong_names))
+        self._late_answer_at = MonotonicNs(now + WRONG_NAME_NS)
+
     def refuse_login(self, error: BrokerError | None) -> None:
         request = self._request
         self._request = None
@@ -241,46 +253,6 @@ class CoreConnection(ProtocolSession):
     def may_wait_to_log_in(self) -> bool:
         return self._pinged and self._ping_liveness.is_watched()
 
-    # -- sessions --------------------------------------------------------------------------------------------------
-
-    def _carry_out(self, session: CoreSession, packet: Packet) -> None:
-        """One packet of a session; it is told what is wrong with it.
-
-        Raises:
-            PeerError: the packet is malformed, which ends the connection.
-        """
-        if packet.code == SESS_CLOSE:
-            self._close(session, packet)
-            return
-        command = COMMANDS.get(packet.code)
-        if command is None:
-            self._machine.host.report(errors.unexpected(packet.code))
-        else:
-            try:
-                command(session, packet)
-            except InvariantError:
-                raise
-            except BrokerError as error:
-                self._refuse(session, packet, error)
-        session.confirm_handled(packet)
-
-    def _refuse(self, session: CoreSession, packet: Packet, error: BrokerError) -> None:
-        if isinstance(error, PeerError) and error.scope is Scope.CONNECTION:
-            raise error
-        session.doom(packet, error)
-        session.refuse(packet, error)
-
-    def _close(self, session: CoreSession, packet: Packet) -> None:
-        """The end of a session, once all that it sent is where it belongs. Those of transactions will not be ended."""
-        self._sessions.report(session.drop_transaction())
-        if session.parked_sends.parked_bytes:
-            session.wait(packet)
-            return
-        session.confirm_handled(packet)
-        session.flush_confirmations()
-        self._sessions.remove(packet.channel, lost=False)
-        session.replies.part(packet, session.parked_sends.position)
-
     # -- ends ------------------------------------------------------------------------------------------------------
 
     def refuse(self, frame: object, error: BrokerError) -> None:
@@ -300,11 +272,15 @@ class CoreConnection(ProtocolSession):
 
     def give_up(self) -> None:
         self._request = None
-        self._sessions.remove_all()
+        self._sessions.give_up()
+
+    def lose(self) -> None:
+        self._sessions.lose(least_window_bytes=1)
+        self.give_up()
 
     def half_closed(self) -> None:
         # A clean end of the socket with sessions open is no end of these.
-        self._machine.end(None)
+        self._sessions.lose(least_window_bytes=1)
 
     def rights_changed(self) -> None:
         for session in self._sessions.by_channel.values():
@@ -313,37 +289,27 @@ class CoreConnection(ProtocolSession):
     # -- time and room ---------------------------------------------------------------------------------------------
 
     def parked_bytes(self) -> int:
-        busy = self._sessions.busy
-        if not busy:
-            return 0
-        return sum([session.parked_bytes() for session in self._sessions.by_channel.values() if session in busy])
+        return UNREAD_BYTES if self._late_answer_at != NO_TIMER else self._sessions.parked_bytes()
 
     def held_bytes(self) -> int:
         return self._sessions.gathered.count
 
+    def next_timer(self) -> MonotonicNs:
+        return self._late_answer_at
+
     def go_on(self, now: MonotonicNs) -> None:
         sessions = self._sessions
-        if sessions.busy:
-            for session in list(sessions.by_channel.values()):
-                self._go_on_with(session)
+        try:
+            sessions.go_on()
+        except PeerError as error:
+            self._machine.fail(error)
+            return
+        if self._late_answer_at != NO_TIMER and now >= self._late_answer_at:
+            self._late_answer_at = NO_TIMER
+            self._tell(ReattachSessionResponse(NOT_REATTACHED, False), SESSION_CHANNEL)
         if now >= self._ping_liveness.ttl.next_check_at:
             for session in sessions.by_channel.values():
                 session.flush_confirmations()
-
-    def _go_on_with(self, session: CoreSession) -> None:
-        session.parked_sends.go_on()
-        waiting = session.waiting_count()
-        while waiting > 0 and not session.closed:
-            waiting -= 1
-            packet = session.next_waiting()
-            if packet is None:
-                break
-            try:
-                self._carry_out(session, packet)
-            except PeerError as error:
-                self._machine.fail(error)
-                return
-        session.note_busy()
 
     def handle_written(self) -> bool:
         touched = False

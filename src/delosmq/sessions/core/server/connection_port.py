@@ -39,5 +39,18 @@ class ConnectionState(ABC):
         """Something of a session waits, or nothing does."""
 
     @abstractmethod
+    def parked_changed(self) -> None:
+        """What of a session waits has become more or less."""
+
+    @abstractmethod
+    def lose(self, *, least_window_bytes: int) -> None:
+        """The connection is of no use any more: its sessions with such a window wait for their client, the others end.
+        Nothing happens if they wait already."""
+
+    @abstractmethod
+    def release(self, session: SessionPort) -> None:
+        """A session that waits goes to another connection."""
+
+    @abstractmethod
     def drop(self, session: SessionPort) -> None:
         """A session ends that its client does not know of any more."""

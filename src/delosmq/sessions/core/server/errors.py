@@ -164,6 +164,38 @@ def too_long(what: str, limit: int) -> str:
     return f"{what} has more than {limit} characters: use a shorter one."
 
 
+# -- sessions that wait for their client ------------------------------------------------------------------------------
+
+
+@error_of("DMQ5654", BrokerError)
+def not_come_back(peer: str, count: int, ttl_ms: int) -> str:
+    return (
+        f"the connection of {peer} was lost, and its client has not come back to {count} sessions within {ttl_ms} ms,"
+        " its connectionTTL; they are closed and what they held goes back."
+    )
+
+
+@error_of("DMQ5655", BrokerError)
+def wrong_names(peer: str, count: int) -> str:
+    return (
+        f"{peer} has asked for {count} sessions that are none, or not its own; it is answered slowly from now on: find"
+        " out which client it is, if no broker was restarted."
+    )
+
+
+@error_of("DMQ5656", BrokerError)
+def too_many_detached(count: int, most: int, most_bytes: int) -> str:
+    return (
+        f"{count} sessions of a lost connection are closed before their client has come back: more than {most} sessions"
+        f" or {most_bytes} bytes wait for clients. Look for what breaks connections, or set a lower connectionTTL."
+    )
+
+
+@error_of("DMQ5657", BrokerError)
+def can_not_resume(peer: str, why: str) -> str:
+    return f"a session can't go on by the connection of {peer} and is closed: {why}; its client opens another one."
+
+
 # -- messages --------------------------------------------------------------------------------------------------------
 
 

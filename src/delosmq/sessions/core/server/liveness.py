@@ -32,6 +32,11 @@ class PingLiveness(TtlLiveness):
         if not self._overridden:
             self.ttl.ttl_ms = ttl_ms
 
+    def connection_lost(self) -> None:
+        """The peer is gone, and its sessions wait for it no longer than the TTL, for which it can't be for ever now."""
+        if self.ttl.ttl_ms == NEVER_MS:
+            self.ttl.ttl_ms = DEFAULT_TTL_MS
+
     def is_watched(self) -> bool:
         """Whether silence would be noticed at all."""
         return self.ttl.ttl_ms != NEVER_MS

@@ -13,16 +13,20 @@ from delosmq.wire.core.decoder import detect
 
 
 class CoreProtocol(Protocol):
-    """CORE, versions 129 to 136 of its wire, of one broker."""
+    """CORE, versions 129 to 136 of its wire, of one broker.
+
+    Attributes:
+        names: of its sessions.
+    """
 
     def __init__(self, acceptors: tuple[AcceptorSettings, ...] = ()) -> None:
         self.name = CORE
         self.family = FAMILY
         self.conversion = CoreConversion()
-        self._names: SessionNames = SessionNames()
+        self.names: SessionNames = SessionNames()
 
     def detect(self, start: bytes) -> int:
         return detect(start)
 
     def begin(self, machine: SessionMachine, now: MonotonicNs) -> ProtocolSession:
-        return CoreConnection(machine, self._names, now)
+        return CoreConnection(machine, self.names, now)

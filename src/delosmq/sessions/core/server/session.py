@@ -17,16 +17,18 @@ from delosmq.sessions.core.server.producers.large_messages import LargeMessage
 from delosmq.sessions.core.server.producers.producers import CoreProducers
 from delosmq.sessions.core.server.queues.queue_queries import QueueQueries
 from delosmq.sessions.core.server.queues.queues import SessionQueues
+from delosmq.sessions.core.server.reattach.replay_cache import ReplayCache
 from delosmq.sessions.core.server.registry import SessionNames
 from delosmq.sessions.core.server.replies import SessionReplies
 from delosmq.sessions.core.server.requests import BRANCHES, wants_answer
 from delosmq.sessions.core.server.session_port import SessionPort
 from delosmq.sessions.core.server.transactions.branches import SessionBranches
 from delosmq.sessions.core.server.transactions.local_transactions import CoreTransaction, LocalTransactions
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.parked_sends import ENTRY_BYTES, UNREAD_BYTES, ParkedSends
 from delosmq.sessions.permissions import Permissions
-from delosmq.wire.core.connection_packets import CreateSession, PacketsConfirmed
+from delosmq.wire.core.connection_packets import CreateSession
 from delosmq.wire.core.error_codes import CoreErrorCode
 from delosmq.wire.core.packet import (
     CREATE_ADDRESS,
@@ -54,6 +56,9 @@ _FOR_LIMITS: Final = {
 """How a client hears that there are too many of something, as Artemis says it."""
 
 
+SESSION_BYTES: Final = 16 * 1024
+CONSUMER_BYTES: Final = 4 * 1024
+"""What one takes, about."""
 _SENDS: Final = frozenset((SESS_SEND, SESS_SEND_CONTINUATION))
 _ACKNOWLEDGES: Final = frozenset((SESS_ACKNOWLEDGE, SESS_INDIVIDUAL_ACKNOWLEDGE))
 
@@ -78,13 +83,16 @@ class CoreSession(SessionPort):
         version: int,
     ) -> None:
         broker = machine.services.broker
-        replies = SessionReplies(machine.outbox, broker.log, channel=request.session_channel_id, version=version)
+        cache = None if request.window_size < 0 else ReplayCache(connection.names.room)
+        replies = SessionReplies(
+            machine.outbox, broker.log, channel=request.session_channel_id, version=version, cache=cache
+        )
         super().__init__(request.name, permissions.user, machine.peer, replies)
         self.host = machine.host
         self.closed: bool = False
         self.broker: EngineBroker = broker
+        self.acceptor: str = machine.acceptor.name
         self._names: SessionNames = connection.names
-        self._machine = machine
         self._connection: ConnectionState | None = connection
         self._xa: bool = request.xa
         self._auto_commit_sends: bool = request.auto_commit_sends
@@ -173,7 +181,7 @@ class CoreSession(SessionPort):
             self.note_busy()
             if self._can_go_on():
                 self.host.wake_soon()
-            self._machine.parked_changed()
+            connection.parked_changed()
 
     # -- transactions ----------------------------------------------------------------------------------------------
 
@@ -237,7 +245,57 @@ class CoreSession(SessionPort):
     def flush_confirmations(self) -> None:
         """Tells the client what it need not keep, unless some of it is not carried out yet."""
         if self.confirmations.pending() and not self.parked_sends.parked_bytes:
-            self.replies.write(PacketsConfirmed(self.confirmations.take()), self.broker.log.position)
+            self.replies.tell_handled(self.confirmations.take())
+
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    def is_reached_by(self, machine: SessionMachine) -> bool:
+        """Whether its client may come back that way."""
+        return machine.acceptor.name == self.acceptor and machine.peer.certificate == self.certificate
+
+    def detach(self, host: SessionHost) -> None:
+        """Its connection is lost, and it goes on without.
+
+        Args:
+            host: has it go on with what waits, and reports.
+        """
+        self.host = host
+        self.replies.detach(self.consumers.streams())
+
+    def attach(self, machine: SessionMachine, connection: ConnectionState, last: int) -> int:
+        """Its client comes back by another connection; gives the number of the last packet that was carried out.
+
+        Args:
+            last: the number of the last packet that its client had.
+        """
+        handled = self.confirmations.resume(waits=self.parked_bytes() > 0)
+        former = self._connection
+        if former is not None:
+            former.release(self)
+            connection.queues.take_over(former.queues)
+        self._connection = connection
+        self.host = machine.host
+        self.peer = machine.peer
+        self.producers.move(machine)
+        self.large_message.move(connection.gathered)
+        self.consumers.move(connection.consumers)
+        self.queues.move(connection.queues)
+        self.queries.move(connection.queues)
+        self.replies.attach(machine.outbox, self.consumers.streams(), last)
+        self.note_busy()
+        return handled
+
+    def lose_connection(self) -> None:
+        """Its client wants it back by another connection: this one, if there still is one, is of no use any more."""
+        connection = self._connection
+        if connection is not None:
+            connection.lose(least_window_bytes=0)
+
+    def kept_bytes(self) -> int:
+        """What it takes while its client is away."""
+        cache = self.replies.cache
+        kept = SESSION_BYTES + CONSUMER_BYTES * len(self.consumers.by_id) + self.parked_bytes() % UNREAD_BYTES
+        return kept if cache is None else kept + cache.kept_bytes()
 
     # -- end -------------------------------------------------------------------------------------------------------
 
@@ -287,6 +345,7 @@ class CoreSession(SessionPort):
         self.started = False
         self._waiting.clear()
         self._waiting_bytes = 0
+        self.replies.close()
         left = [work for work in self.parked_sends.close() if isinstance(work, CoreTransaction) and not work.xid]
         work = self.transactions.take()
         if work is not None:

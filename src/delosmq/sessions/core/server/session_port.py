@@ -18,6 +18,7 @@ class SessionPort(ParkedSendsOwner):
     Attributes:
         name: that its client chose. Never logged: who knows it may take the session over.
         user: that is logged in.
+        certificate: that its client showed, "" for none.
         metadata: what its client says of it.
         started: its consumers get messages.
     """
@@ -25,6 +26,7 @@ class SessionPort(ParkedSendsOwner):
     def __init__(self, name: str, user: str, peer: Peer, replies: SessionReplies) -> None:
         self.name = name
         self.user = user
+        self.certificate = peer.certificate
         self.peer = peer
         self.replies = replies
         self.metadata: dict[str, str] = {}

@@ -11,7 +11,6 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.sessions.core.server.consumers.consumer_credit import FrameCredit
 from delosmq.sessions.core.server.session_port import SessionPort
-from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.stream import NO_SEQUENCE, DeliveryPort, FrameParts, Stream
 from delosmq.wire.core.dispatch import ReceiveEncoder
 from delosmq.wire.core.session_packets import DisconnectConsumer
@@ -49,7 +48,6 @@ class CoreConsumer(DeliveryPort):
         self,
         consumer_id: int,
         session: SessionPort,
-        outbox: Outbox,
         broker: EngineBroker,
         *,
         encoder: ReceiveEncoder,
@@ -66,7 +64,7 @@ class CoreConsumer(DeliveryPort):
         self.consumer: Consumer | None = None
         self.queue_name: str = ""
         self.markers: list[int] = []
-        self._outbox = outbox
+        self._replies = session.replies
         self._broker = broker
         self._encoder = encoder
         self._part_bytes: int = min(max(part_bytes, LEAST_PART_BYTES), MOST_PART_BYTES)
@@ -91,7 +89,7 @@ class CoreConsumer(DeliveryPort):
             self._begin_large(slot)
         elif encoder.is_relayed(message):
             self.credit.spend(encoder.frame_bytes(message))
-            self._outbox.deliver(self.stream, slot, self)
+            self._replies.deliver(self.stream, slot, self)
         else:
             frame = b"".join(self.encode(slot, slot.delivery_count))
             self._put(slot, frame, slot.sequence)
@@ -106,7 +104,7 @@ class CoreConsumer(DeliveryPort):
     def _put(self, slot: Slot, frame: bytes, sequence: int) -> None:
         self.credit.spend(len(frame))
         position = slot.message.position if slot.recorded else NOTHING_DURABLE
-        self._outbox.put(self.stream, position, frame, sequence)
+        self._replies.put(self.stream, position, frame, sequence)
 
     def _begin_large(self, slot: Slot) -> None:
         frame, body = self._encoder.encode_large(slot.message, self._told(slot.delivery_count))
@@ -121,7 +119,7 @@ class CoreConsumer(DeliveryPort):
             return
         whole = False
         while not whole:
-            if not (self.is_served() and self.credit.has_room() and self._outbox.has_room()):
+            if not (self.is_served() and self.credit.has_room() and self._replies.has_room()):
                 return
             body = large.body
             parts = self._encoder.encode_part(body, large.at, self._part_bytes)
@@ -135,14 +133,14 @@ class CoreConsumer(DeliveryPort):
         self._large = None
 
     def has_room(self) -> bool:
-        return self._large is None and self.is_served() and self._outbox.has_room()
+        return self._large is None and self.is_served() and self._replies.has_room()
 
     # -- markers ---------------------------------------------------------------------------------------------------
 
     def mark(self, number: int) -> None:
         """Tells the client that it has all there was."""
         frame = self._encoder.encode_marker(self.queue_name, number)
-        self._outbox.put(self.session.replies.stream, NOTHING_DURABLE, frame, NO_SEQUENCE)
+        self._replies.put(self._replies.stream, NOTHING_DURABLE, frame, NO_SEQUENCE)
 
     def pull_unanswered(self) -> None:
         self.credit.asked = False
@@ -169,8 +167,8 @@ class CoreConsumer(DeliveryPort):
     def closed_by_broker(self, reason: BrokerError) -> None:
         self._large = None
         self.pull_unanswered()
-        self._outbox.close_stream(self.stream)
-        self.session.replies.tell(DisconnectConsumer(self.id))
+        self._replies.close_streams([self.stream])
+        self._replies.tell(DisconnectConsumer(self.id))
 
     def connection_name(self) -> str:
         return self.session.peer.name

@@ -16,6 +16,7 @@ from delosmq.sessions.core.server.session_port import SessionPort
 from delosmq.sessions.core.server.transactions.local_transactions import CoreTransaction
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.stream import Stream
 from delosmq.wire.core.dispatch import ReceiveEncoder
 from delosmq.wire.core.session_packets import (
     Acknowledge,
@@ -55,10 +56,9 @@ class CoreConsumers:
             part_bytes: of large messages, as the client wants them.
             settles_itself: what is sent is acknowledged by that.
         """
-        self._machine = machine
+        self._conversions = machine.services.conversions
         self._session = session
         self._broker = machine.services.broker
-        self._outbox = machine.outbox
         self._permissions = permissions
         self._destinations = destinations
         self._by_engine_id = by_engine_id
@@ -67,6 +67,25 @@ class CoreConsumers:
         self._settles_itself = settles_itself
         self._limit: int = machine.acceptor.max_subscriptions
         self.by_id: dict[int, CoreConsumer] = {}
+
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    def streams(self) -> list[Stream]:
+        """Of all of them."""
+        return [consumer.stream for consumer in self.by_id.values()]
+
+    def move(self, by_engine_id: dict[int, CoreConsumer]) -> None:
+        """The session has another connection.
+
+        Args:
+            by_engine_id: those of all its sessions.
+        """
+        for consumer in self.by_id.values():
+            subscribed = consumer.consumer
+            if subscribed is not None:
+                self._by_engine_id.pop(subscribed.id, None)
+                by_engine_id[subscribed.id] = consumer
+        self._by_engine_id = by_engine_id
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -81,18 +100,17 @@ class CoreConsumers:
         if len(self._by_engine_id) >= self._limit:
             raise errors.too_many("consumers of the connection", self._limit)
         queue = self._queue(packet.queue_name)
-        if queue.owner != self._machine.peer.connection_id:
+        if queue.owner != self._session.peer.connection_id:
             self._permissions.require_use(queue.address.name, queue.name, BROWSE if packet.browse_only else CONSUME)
         selector = parse_selector(packet.filter_string) if packet.filter_string else None
         consumer = CoreConsumer(
             packet.id,
             self._session,
-            self._outbox,
             self._broker,
             encoder=ReceiveEncoder(
                 self._session.replies.channel,
                 packet.id,
-                self._machine.services.conversions,
+                self._conversions,
                 self._broker_id,
                 routing=queue.settings.routing_type,
             ),
@@ -112,11 +130,11 @@ class CoreConsumers:
                 browser=packet.browse_only,
             ),
             subscription=SubscriptionOptions(
-                connection_id=self._machine.peer.connection_id, user=self._permissions.user
+                connection_id=self._session.peer.connection_id, user=self._permissions.user
             ),
         )
         consumer.attach(subscribed)
-        self._outbox.begin_gently()
+        self._session.replies.begin_gently()
         self.by_id[packet.id] = consumer
         self._by_engine_id[subscribed.id] = consumer
         return queue
@@ -141,7 +159,7 @@ class CoreConsumers:
         consumer.drop_large()
         self._by_engine_id.pop(subscribed.id, None)
         if not consumer.stream.closed:
-            self._outbox.close_stream(consumer.stream)
+            self._session.replies.close_streams([consumer.stream])
         unseen = consumer.stream.unseen if looked_at else set(subscribed.all_held())
         self._broker.consumers.close(subscribed, unseen)
         consumer.consumer = None  # ends the cycle of both
@@ -155,7 +173,7 @@ class CoreConsumers:
         troubles: list[BrokerError] = []
         consumers = list(self.by_id.values())
         self.by_id.clear()
-        self._outbox.close_streams([consumer.stream for consumer in consumers])
+        self._session.replies.close_streams([consumer.stream for consumer in consumers])
         for consumer in consumers:
             # A full disk must not keep a client from leaving, nor one consumer's trouble the others from closing.
             try:

@@ -77,6 +77,12 @@ class LargeMessage:
         self._headers = None
         self._refused = False
 
+    def move(self, gathered: GatheredBytes) -> None:
+        """The session has another connection, and ``gathered`` is what all sessions of that have."""
+        self._gathered.count -= len(self._body)
+        gathered.count += len(self._body)
+        self._gathered = gathered
+
     def _release(self) -> None:
         self._gathered.count -= len(self._body)
         self._body = bytearray()

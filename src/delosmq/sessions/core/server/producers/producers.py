@@ -145,6 +145,11 @@ class CoreProducers:
         else:
             self._session.message_sent(request)
 
+    def move(self, machine: SessionMachine) -> None:
+        """The session has another connection, and may have missed that rights have changed."""
+        self._machine = machine
+        self.rights_changed()
+
     def rights_changed(self) -> None:
         """Whether the user may send is asked again."""
         self._targets.clear()

@@ -37,6 +37,10 @@ class QueueQueries:
         self._destinations = destinations
         self._version = version
 
+    def move(self, connection: ConnectionQueues) -> None:
+        """The session has another connection."""
+        self._connection = connection
+
     def queue(self, name: str) -> QueueQueryResponseV3:
         """What there is to know of a queue.
 

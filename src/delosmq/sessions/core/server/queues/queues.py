@@ -99,6 +99,16 @@ class ConnectionQueues:
         self._broker.resources.delete_temporary(self._owner, name)
         self._known.ended(name)
 
+    def take_over(self, other: "ConnectionQueues") -> None:
+        """Its client has come back by this connection: what ended with the other one ends with this."""
+        self._broker.resources.move_temporary(other._owner, self._owner)
+        self.temporary.update(other.temporary)
+        self.shared.update(other.shared)
+        self.addresses.update(other.addresses)
+        other.temporary.clear()
+        other.shared.clear()
+        other.addresses.clear()
+
     def close(self) -> None:
         """The connection has ended."""
         resources = self._broker.resources
@@ -133,6 +143,10 @@ class SessionQueues:
         self._connection = connection
         self._permissions = permissions
         self._destinations = destinations
+
+    def move(self, connection: ConnectionQueues) -> None:
+        """The session has another connection."""
+        self._connection = connection
 
     def create_address(self, packet: CreateAddressPacket) -> None:
         """Handles a CREATE_ADDRESS; one that is there takes these routing types as well.
