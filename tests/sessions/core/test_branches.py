@@ -189,3 +189,9 @@ def test_the_timeout_is_the_brokers() -> None:
     session = opened()
     assert not session.ask(XaSetTimeout(5), XaSetTimeoutResponse).ok
     assert session.ask(XaGetTimeout(), XaGetTimeoutResponse).timeout_seconds == 300
+
+
+def test_a_timeout_that_is_longer_than_an_answer_can_say_is_told_as_the_longest() -> None:
+    session = opened()
+    session.bench.broker.branches.timeout_ms = 2**63 - 1
+    assert session.ask(XaGetTimeout(), XaGetTimeoutResponse).timeout_seconds == 2**31 - 1

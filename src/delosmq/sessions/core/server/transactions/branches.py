@@ -15,6 +15,8 @@ from delosmq.sessions.core.server.transactions.local_transactions import CoreTra
 from delosmq.wire.core.packet import CoreXid, Packet
 
 _REMEMBERED: Final = 100
+_LONGEST_TOLD_S: Final = 2**31 - 1
+"""The field of the answer has 32 bits."""
 
 
 def xid_of(xid: CoreXid) -> bytes:
@@ -165,8 +167,8 @@ class SessionBranches:
         return found
 
     def timeout_s(self) -> int:
-        """After so long a branch that is not prepared is rolled back."""
-        return self._broker.branches.timeout_ms // 1000
+        """After so long a branch that is not prepared is rolled back; no longer than an answer can say."""
+        return min(self._broker.branches.timeout_ms // 1000, _LONGEST_TOLD_S)
 
     def abandon(self) -> list[BrokerError]:
         """The connection is lost: what is not prepared is rolled back. Gives what could not be recorded."""
