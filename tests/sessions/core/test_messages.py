@@ -7,7 +7,6 @@ import pytest
 from delosmq.model.message import ANY_ROUTING, ANYCAST
 from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
-from delosmq.sessions.core.server.confirmations import Confirmations
 from delosmq.wire.core.connection_packets import ExceptionPacket, NullResponse, PacketsConfirmed
 from delosmq.wire.core.message_packets import (
     SessionReceiveContinuation,
@@ -739,14 +738,6 @@ def test_packets_are_confirmed_once_they_fill_the_window() -> None:
     (packet,) = session.take()
     assert isinstance(packet, PacketsConfirmed)
     assert packet.command_id in (1, 2)
-
-
-def test_the_numbers_of_packets_begin_anew_below_zero_as_in_java() -> None:
-    confirmations = Confirmations(0)
-    confirmations.last = 2**31 - 1
-    assert confirmations.take() == 2**31 - 1
-    assert confirmations.handled(SessionStart())
-    assert confirmations.take() == -(2**31)
 
 
 def test_a_window_of_zero_confirms_each_packet_after_its_answer_and_once_it_is_synced() -> None:

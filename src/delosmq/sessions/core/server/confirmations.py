@@ -69,12 +69,7 @@ class Confirmations:
         """The number to tell."""
         self._told = self.last
         self._bytes = 0
-        return as_told(self.last)
-
-
-def as_told(number: int) -> int:
-    """A number as packets have it: of 32 bits, so that it begins anew below zero, as Java counts."""
-    return (number + 2**31) % 2**32 - 2**31
+        return self.last
 
     def resume(self, *, waits: bool) -> int:
         """The client comes back; gives the number of the last packet that it need not send again.
