@@ -7,6 +7,7 @@ import pytest
 from delosmq.model.message import ANY_ROUTING, ANYCAST
 from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
+from delosmq.sessions.core.server.reattach.replay_cache import as_int
 from delosmq.wire.core.connection_packets import ExceptionPacket, NullResponse, PacketsConfirmed
 from delosmq.wire.core.message_packets import (
     SessionReceiveContinuation,
@@ -738,6 +739,11 @@ def test_packets_are_confirmed_once_they_fill_the_window() -> None:
     (packet,) = session.take()
     assert isinstance(packet, PacketsConfirmed)
     assert packet.command_id in (1, 2)
+
+
+@pytest.mark.parametrize(("number", "told"), [(-1, -1), (2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (2**32, 0)])
+def test_numbers_of_packets_begin_anew_below_zero_as_in_java(number: int, told: int) -> None:
+    assert as_int(number) == told
 
 
 def test_a_window_of_zero_confirms_each_packet_after_its_answer_and_once_it_is_synced() -> None:
