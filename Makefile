@@ -2,7 +2,7 @@
 #   make run        the example: a broker, real clients, Spark, one table at the end   INPUT=file.jsonl KEEP=1
 #   make test       the whole test suite                                              ARGS="-k stomp"
 #   make quick      what tells most within a minute: format, lint, rules, the tests of all that does no input or output
-#   make check      format, lint, rules, types, the compiled form, the whole suite, cluster; CI runs it and `interop`
+#   make check      format, lint, rules, types, the whole suite, part of it compiled, cluster; CI runs it and `interop`
 #   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
 #   make simulate   histories of a whole broker: clients of all kinds, failing disks    SEEDS=1000 FROM=0 JOBS=2
 #   make properties  the tests with made-up examples, TIMES as many, before a release   TIMES=100 SEED=1 ARGS="-k model"

@@ -33,6 +33,14 @@ QUICK_LAYERS = ("model", "selectors", "security", "wire", "engine", "storage", "
 QUICK_FOLDERS = [f"tests/{layer}" for layer in QUICK_LAYERS if (ROOT / "tests" / layer).is_dir()]
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadgroup")
 """A file of tests is of one process; see tests/conftest.py."""
+COMPILED_FOLDERS = [
+    f"tests/{name}"
+    for name in (
+        *(layer for layer in QUICK_LAYERS if layer not in ("config", "migration", "model")),
+        *("client", "e2e", "fuzz", "routers", "server", "simulation"),
+    )
+]
+"""What mypyc compiles, and what drives it as clients do. `make compiled` tries all on it, as before a release."""
 QUICK_EXAMPLES = "0.2"
 """What Hypothesis tries in a quick run and in the compiled one, as a part of what it tries in the whole suite."""
 
@@ -52,10 +60,14 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
         [[PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not slow", *QUICK_FOLDERS]],
     ),
     "compiled": (
-        "The compiled form: all tests but Spark's and those of the sources",
+        "The compiled form: tests of what is compiled, and of clients, without the slow ones",
         [
             [PYTHON, "tools/bootstrap.py", "compiled"],
-            [COMPILED_PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not spark and not sources"],
+            [
+                *(COMPILED_PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES),
+                *("-m", "not spark and not sources and not slow", *COMPILED_FOLDERS),
+                *("tests/test_compiled.py", "tests/chaos/test_kill.py", "tests/chaos/test_kill_mixed.py"),
+            ],
         ],
     ),
     "test": (

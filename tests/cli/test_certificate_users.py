@@ -9,10 +9,8 @@ import pytest
 import trustme
 
 from tests.certificates import write_identity
-from tests.cli.test_commands import call, instance
+from tests.cli.processes import call
 from tests.cli.test_reload import Peer, Reloading, end, said
-
-__all__ = ["instance"]
 
 ALICE = "CN=alice, OU=Tea, O=Example"
 

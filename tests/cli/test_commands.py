@@ -12,89 +12,13 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from delosmq.cli.create import create_command
-
-COMMAND = [sys.executable, "-m", "delosmq.cli.main"]
-PASSWORD = "a password with spaces"
-
-
-def call(*arguments: str, text: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
-@pytest.fixture
-def instance(tmp_path: Path) -> Path:
-    directory = tmp_path / "instance"
-    made = call(
-        "create",
-        str(directory),
-        "--password-stdin",
-        "--stomp-port",
-        "0",
-        "--openwire-port",
-        "0",
-        "--http-port",
-        "0",
-        text=PASSWORD + "\n",
-    )
-    assert made.returncode == 0, made.stderr
-    assert PASSWORD not in made.stdout
-    return directory
-
-
-class Running:
-    """A `delosmq run` whose log is read as it comes."""
-
-    def __init__(self, directory: Path, *options: str) -> None:
-        self.process = subprocess.Popen([*COMMAND, "run", str(directory), *options], stderr=subprocess.PIPE, text=True)
-        self.lines: list[str] = []
-        self._said = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            with self._said:
-                self.lines.append(line)
-                self._said.notify_all()
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
-
-    def await_line(self, pattern: str) -> str:
-        def found() -> str | None:
-            return next((match[1] for line in self.lines if (match := re.search(pattern, line))), None)
-
-        with self._said:
-            assert self._said.wait_for(lambda: found() is not None, 60), self.lines
-            return found() or ""
-
-
-@contextmanager
-def started(instance: Path, *options: str) -> Iterator[Running]:
-    broker = Running(instance, *options)
-    try:
-        broker.await_line(r"DMQ7010: (broker)")
-        yield broker
-    finally:
-        broker.end()
+from tests.cli.processes import COMMAND, PASSWORD, Running, call, started
 
 
 @pytest.fixture

@@ -18,9 +18,7 @@ from delosmq.cli.run import Reloads
 from delosmq.composition import ComposedBroker
 from delosmq.config.instance import load_instance
 from delosmq.model.errors import StorageError
-from tests.cli.test_commands import PASSWORD, Running, call, instance
-
-__all__ = ["instance"]
+from tests.cli.processes import PASSWORD, Running, call
 
 
 class Peer:
