@@ -7,7 +7,7 @@ import pytest
 
 from delosmq.model.errors import PeerError
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import QueueSettings
+from delosmq.model.settings import AddressFullPolicy, QueueSettings
 from delosmq.sessions.core.server.connection import CoreConnection
 from delosmq.sessions.core.server.consumers.consumer import CoreConsumer
 from delosmq.sessions.core.server.session import CoreSession
@@ -121,7 +121,7 @@ def test_a_packet_that_was_handled_is_not_handled_again() -> None:
 def test_a_send_that_waits_for_room_is_replayed_and_left_out() -> None:
     bench = CoreBench(
         queues=ORDERS,
-        address_settings={"orders": {"max_size_bytes": 300, "address_full_policy": "BLOCK"}},
+        address_settings={"orders": {"max_size_bytes": 300, "address_full_policy": AddressFullPolicy.BLOCK}},
     )
     session = bench.session(window_size=WINDOW)
     packets = [session.send_packet("orders", "x" * 300, answer=False), session.send_packet("orders", "b")]
