@@ -33,8 +33,8 @@ def test_every_default_is_a_setting_of_the_address_and_of_one_queue_setting_only
     assert len(set(named)) == len(named)
     known = {field.name for field in fields(AddressSettings)}
     assert set(named) <= known
-    of_routing_types = {"default_address_routing_type", "default_queue_routing_type"}
-    assert {name for name in known if name.startswith("default_")} - of_routing_types <= set(named)
+    of_no_queue = {"default_address_routing_type", "default_queue_routing_type", "default_consumer_window_size"}
+    assert {name for name in known if name.startswith("default_")} - of_no_queue <= set(named)
 
 
 def test_what_a_queue_says_is_in_force() -> None:

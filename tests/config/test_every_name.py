@@ -83,6 +83,7 @@ SETTINGS: list[tuple[str, str, object, Wrong]] = [
     ("default-queue-routing-type", "ANYCAST", ANYCAST, ROUTING),
     ("default-ring-size", "0", 0, LIMIT),
     ("default-max-consumers", "1", 1, LIMIT),
+    ("default-consumer-window-size", "0", 0, (("-2", "2147483648", "x"), "-1 (all) or a whole number of at least 0")),
     ("default-exclusive-queue", "true", True, BOOLEAN),
     ("default-purge-on-no-consumers", "true", True, BOOLEAN),
     ("default-last-value-queue", "true", True, BOOLEAN),

@@ -66,6 +66,14 @@ def test_a_query_tells_what_a_missing_queue_would_be() -> None:
     assert not query(CoreBench(address_settings=CLOSED).session(), "x").auto_create_queues
 
 
+def test_a_query_tells_the_window_for_clients_that_name_none() -> None:
+    session = CoreBench(address_settings={"orders": {"default_consumer_window_size": 0}}).session()
+    assert query(session, "orders").default_consumer_window_size == 0
+    session.ok(session.queue("orders"))
+    assert query(session, "orders").default_consumer_window_size == 0
+    assert query(session, "others").default_consumer_window_size == 1024 * 1024
+
+
 def test_settings_that_are_larger_than_an_answer_can_say_are_told_as_the_largest() -> None:
     settings = {"default_max_consumers": 3_000_000_000, "default_consumers_before_dispatch": 3_000_000_000}
     session = CoreBench(address_settings={"#": {**settings, "default_group_buckets": 3_000_000_000}}).session()

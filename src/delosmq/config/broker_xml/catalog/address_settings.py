@@ -28,7 +28,6 @@ _NOT_YET: Final[list[Item]] = [
         "nothing pages yet",
     ),
     not_yet("disk-full-policy", "producers wait"),
-    not_yet("default-consumer-window-size", "STOMP's window is the acceptor's stompConsumerWindowSize"),
     not_yet("redistribution-delay", "there are no clusters yet"),
     *not_yet_all("slow-consumer-threshold slow-consumer-threshold-measurement-unit"),
     *not_yet_all(

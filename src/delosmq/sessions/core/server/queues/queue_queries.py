@@ -74,6 +74,7 @@ class QueueQueries:
         answer.routing_type = settings.routing_type
         answer.max_consumers = min(in_force.max_consumers, _MOST)
         answer.configuration_managed = queue.declared
+        answer.default_consumer_window_size = queue.address.settings.default_consumer_window_size
         attributes = answer.attributes
         attributes.exclusive = in_force.exclusive
         attributes.last_value = in_force.last_value
@@ -100,6 +101,7 @@ class QueueQueries:
         answer.purge_on_no_consumers = settings.default_purge_on_no_consumers
         answer.routing_type = routing or settings.default_queue_routing_type
         answer.max_consumers = min(settings.default_max_consumers, _MOST)
+        answer.default_consumer_window_size = settings.default_consumer_window_size
         _say_defaults(answer.attributes, settings)
 
     def bindings(self, name: str) -> BindingQueryResponseV4:
