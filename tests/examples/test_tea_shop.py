@@ -16,9 +16,9 @@ from examples.tea_shop.dead_letters import retry_dead, texts_in
 from examples.tea_shop.messages import DEAD_ORDERS, INVOICES, ORDERS, Invoice, Order
 from examples.tea_shop.pricing import MENU, serve_prices
 from examples.tea_shop.worker import OrderWorker, connect
-from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 60.0
 TEA = Order("o-1", "tea", 2)
 TEA_INVOICE = Invoice("o-1", 700)
 
@@ -37,7 +37,7 @@ class Shop:
         self._stack = stack
         self.customer = self.connect()
         self.worker = OrderWorker(self.connect())
-        self.worker.price_timeout_s = PATIENCE_S
+        self.worker.price_timeout_s = WAIT_S
 
     def connect(self) -> ClientConnection:
         broker = self._broker
@@ -52,8 +52,8 @@ class Shop:
     def lose_patience(self) -> None:
         """Has the worker handle an order, without waiting for long until it has the price."""
         self.worker.price_timeout_s = 0.05
-        assert self.worker.handle_next(PATIENCE_S)
-        self.worker.price_timeout_s = PATIENCE_S
+        assert self.worker.handle_next(WAIT_S)
+        self.worker.price_timeout_s = WAIT_S
 
     def invoices(self) -> list[Invoice]:
         return [Invoice.from_json(text) for text in self._broker.queue(INVOICES).texts]
@@ -74,7 +74,7 @@ def durable_shop(durable_broker: BrokerFixture) -> Iterator[Shop]:
 def test_an_order_becomes_an_invoice(shop: Shop, broker: BrokerFixture) -> None:
     shop.open_prices()
     shop.order(TEA)
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
     assert shop.invoices() == [TEA_INVOICE]
     broker.queue(ORDERS).assert_has(messages=0)
 
@@ -95,8 +95,8 @@ def test_an_order_that_waits_holds_up_no_other(shop: Shop) -> None:
     shop.open_prices()
     shop.order(Order("o-0", "coffee", 1))
     shop.order(TEA)
-    assert shop.worker.handle_next(PATIENCE_S)
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
+    assert shop.worker.handle_next(WAIT_S)
     assert shop.invoices() == [TEA_INVOICE]
 
 
@@ -105,7 +105,7 @@ def test_a_price_that_comes_too_late_is_not_taken_for_another_one(shop: Shop, br
 
     def slow_for_cups(item: str) -> int:
         if item == "cup":
-            looked_up.wait(PATIENCE_S)
+            looked_up.wait(WAIT_S)
         return MENU[item]
 
     shop.open_prices(slow_for_cups)
@@ -113,7 +113,7 @@ def test_a_price_that_comes_too_late_is_not_taken_for_another_one(shop: Shop, br
     shop.lose_patience()
     looked_up.set()
     shop.order(TEA)
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
     broker.clock.advance(minutes=5)
     assert shop.worker.handle_next(0)
     assert shop.invoices() == [TEA_INVOICE, Invoice("o-0", 900)]
@@ -123,7 +123,7 @@ def test_a_price_that_comes_too_late_is_not_taken_for_another_one(shop: Shop, br
 def test_what_fails_three_times_is_a_dead_letter(text: str, shop: Shop, broker: BrokerFixture) -> None:
     shop.open_prices()
     shop.customer.send(ORDERS, text)
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
     for _ in range(2):
         broker.clock.advance(minutes=5)
         assert shop.worker.handle_next(0)
@@ -136,7 +136,7 @@ def test_a_dead_letter_may_be_tried_again(shop: Shop, broker: BrokerFixture) -> 
     shop.customer.send(DEAD_ORDERS, TEA.to_json())
     shop.open_prices()
     assert retry_dead(shop.customer) == 1
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
     assert shop.invoices() == [TEA_INVOICE]
     broker.queue(DEAD_ORDERS).assert_has(messages=0)
 
@@ -165,9 +165,9 @@ def test_a_connection_that_breaks_costs_nothing(shop: Shop, broker: BrokerFixtur
 
     shop.open_prices(Trouble(broker, cut))
     shop.order(TEA)
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
     assert shop.invoices() == []
-    assert shop.worker.handle_next(PATIENCE_S)
+    assert shop.worker.handle_next(WAIT_S)
     assert shop.invoices() == [TEA_INVOICE]
     broker.queue(ORDERS).assert_has(messages=0)
 
@@ -179,9 +179,9 @@ def test_a_broker_that_crashes_costs_nothing(durable_shop: Shop, durable_broker:
 
     durable_shop.open_prices(Trouble(durable_broker, crash))
     durable_shop.order(TEA)
-    assert durable_shop.worker.handle_next(PATIENCE_S)
+    assert durable_shop.worker.handle_next(WAIT_S)
     assert durable_shop.invoices() == []
-    assert durable_shop.worker.handle_next(PATIENCE_S)
+    assert durable_shop.worker.handle_next(WAIT_S)
     crash()
     assert durable_shop.invoices() == [TEA_INVOICE]
     durable_broker.queue(ORDERS).assert_has(messages=0)
