@@ -42,7 +42,7 @@ def row(slot: Slot, queue: str, conversions: Conversions) -> dict[str, Any]:
         "expiration": message.expires_at_ms * US_PER_MS if message.expires_at_ms else None,
         "redelivered": slot.delivery_count > 1,
         "delivery_count": slot.delivery_count,
-        "group_id": hub.group_id,
+        "group_id": hub.group_id or None,
         "correlation_id": hub.correlation_id,
         "reply_to": hub.reply_to,
         "type": hub.type,

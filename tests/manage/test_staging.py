@@ -14,7 +14,7 @@ from delosmq.engine.transactions.transaction import ACTIVE
 from delosmq.manage.http.arrow import ARROW_TYPE
 from delosmq.manage.http.calls import staged_parts as staging_calls
 from delosmq.manage.http.calls.staged_parts import AT_ONCE, LARGE_LIMIT_BYTES, STAGE_LIMIT_BYTES
-from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
+from delosmq.model.message import BYTES_BODY, EMPTY_BODY, MAP_BODY, STREAM_BODY, TEXT_BODY, Message
 from delosmq.sessions.staging.session import ROWS_LIMIT
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
 
@@ -112,6 +112,20 @@ async def test_each_column_becomes_what_it_says(api: Api):
     assert (left_out["rows"], left_out["duplicates"]) == (0, 1)
 
 
+async def test_a_row_is_the_kind_of_message_that_it_says(api: Api):
+    kinds = ["map", "stream", "empty", "text", "bytes", None, None]
+    bodies = [b'{"a":1}', b'["x"]', None, b"t", b"b", b"b", None]
+    table = pyarrow.table({"body": pyarrow.array(bodies, pyarrow.binary()), "body_kind": kinds})
+    succeeded(await stage(api, "a", table))
+    succeeded(await publish(api, "a"))
+    await eventually(lambda: len(messages(api, "q")) == len(kinds))
+    (*found,) = messages(api, "q")
+    assert [message.body_kind for message in found] == [
+        *(MAP_BODY, STREAM_BODY, EMPTY_BODY, TEXT_BODY, BYTES_BODY, BYTES_BODY, TEXT_BODY)
+    ]
+    assert [message.body for message in found] == [body or b"" for body in bodies]
+
+
 async def test_bytes_time_to_live_and_a_time_to_come(api: Api):
     due = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(minutes=1)
     table = pyarrow.table({"body": [b"\x00\x01"], "scheduled_at": [due]})
@@ -135,6 +149,7 @@ async def test_bytes_time_to_live_and_a_time_to_come(api: Api):
         ({"destination": ["x"]}, "DMQ6434"),
         ({"body": ["x"], "priority": [10]}, "DMQ5410"),
         ({"body": ["x"], "body_kind": ["object"]}, "DMQ5410"),
+        ({"body": ["x"], "body_kind": ["empty"]}, "DMQ5410"),
         ({"body": ["x"], "duplicate_id": ["x" * 2_000]}, "DMQ5410"),
         ({"body": ["x"], "correlation_id": ["x" * 70_000]}, "DMQ5410"),
     ],

@@ -204,6 +204,7 @@ def test_a_place_that_is_gone_is_told_before_anything_is_taken(broker: delosmq.B
     assert "came from queue 'orders' of address 'orders', and there is none: create it" in ended.output
     assert call(broker, "GET", "/api/v1/leases")["leases"] == []
     assert run_command(broker, "--record", str(tmp_path), "--to", "elsewhere").output.startswith("DMQ8239: --to names")
+    assert run_command(broker, "--dry-run", "--to", "orders::").output.startswith("DMQ8239: --to is 'orders::'")
     call(broker, "POST", "/api/v1/queues", {"name": "elsewhere"})
     assert "sent to elsewhere  2" in run_command(broker, "--record", str(tmp_path), "--to", "elsewhere").output
 
@@ -234,6 +235,18 @@ def test_messages_that_are_not_durable_stay_so_and_the_record_can_be_parquet(bro
     assert dataset.dataset(tmp_path).to_table()["to"].to_pylist() == ["orders"]
     assert call(broker, "GET", "/api/v1/queues/orders")["durable_message_count"] == 0
     assert count(broker, "orders") == 1
+
+
+def test_each_kind_of_body_goes_back_as_it_came(broker: delosmq.Broker):
+    bodies = [None, "", {"m": 1, "b": b"\x00\xff"}, [1, b"z"], b"\x01\x00", "t"]
+    with delosmq.connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        for body in bodies:
+            connection.send("kinds", body)
+        with connection.create_session() as session:
+            sent = [(type(message), message.body) for message in session.create_browser("kinds")]
+            assert redrive(RedriveRun("kinds", login(broker), to="kinds")).messages == len(bodies)
+            assert [(type(message), message.body) for message in session.create_browser("kinds")] == sent
+    assert len({kind for kind, _ in sent}) == 5
 
 
 def test_the_rate_bounds_batches(broker: delosmq.Broker):

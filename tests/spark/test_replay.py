@@ -242,7 +242,8 @@ def test_what_is_no_archive_is_told(spark: Any, broker: delosmq.Broker, tmp_path
         (("--timing", "original", "--lead", "-1"), 2, "DMQ8250: lead is -1.0 but should be from 0 to 86400"),
         (("--since", "today"), 2, "DMQ8007: the time 'today' in since"),
         (("--since", "2026-01-02T00:00:00Z", "--before", "2026-01-01T00:00:00Z"), 2, "DMQ8250: nothing lies"),
-        (("--to", "nowhere"), 1, "DMQ8239: --to names address 'nowhere', and there is none"),
+        (("--to", "nowhere"), 1, "DMQ8239: --to names address 'nowhere', and there is none: create it"),
+        (("--to", "orders::"), 1, "DMQ8239: --to is 'orders::': write an address, or address::queue"),
         (("--password", "wrong"), 1, "DMQ8011: "),
     ],
 )

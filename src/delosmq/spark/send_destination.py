@@ -33,6 +33,19 @@ def find_destination(transport: Transport, address: str, queue: str, which: str,
     return address
 
 
+def check_named(transport: Transport, to: str) -> None:
+    """Whether what ``--to`` names gets messages.
+
+    Raises:
+        PipelineError: it does not.
+        BrokerError: the user may not look.
+    """
+    address, mark, queue = to.partition(QUEUE_MARK)
+    if not address or (mark and not queue):
+        raise PipelineError("DMQ8239", f"--to is '{to}': write an address, or address::queue")
+    find_destination(transport, address, queue, "--to names", "create it with delosmq queue create, or name another")
+
+
 def _ask(transport: Transport, path: str) -> dict[str, Any] | None:
     try:
         return transport.call("GET", path)

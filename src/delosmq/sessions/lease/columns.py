@@ -196,7 +196,8 @@ class Columns:
         if name == BODY_BYTES:
             return self._lengths
         if name == "group_id":
-            return [hub.group_id for hub in hubs]
+            # An empty one is no group, and none to selectors.
+            return [hub.group_id or None for hub in hubs]
         if name == "correlation_id":
             return [hub.correlation_id for hub in hubs]
         if name == "reply_to":

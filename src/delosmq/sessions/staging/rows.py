@@ -10,12 +10,15 @@ from delosmq.model.message import (
     BYTES_BODY,
     EMPTY_BODY,
     HIGHEST_PRIORITY,
+    MAP_BODY,
     OBJECT_BODY,
+    STREAM_BODY,
     TEXT_BODY,
     HubMessage,
     Message,
 )
 from delosmq.model.names import QUEUE_MARK, check_name
+from delosmq.model.phrases import counted
 
 COLUMNS: Final = (
     "body",
@@ -42,6 +45,8 @@ DUPLICATE_ID_LIMIT_BYTES: Final = 1_024
 
 _FAMILY: Final = "stomp"
 """How rows are encoded; every protocol can read that."""
+_BESIDE_TEXT: Final = frozenset((MAP_BODY, STREAM_BODY, EMPTY_BODY))
+"""What STOMP sends as text: the message itself says what it is, as one does that a client sent."""
 _KINDS: Final = {name: kind for kind, name in BODY_KIND_NAMES.items() if kind != OBJECT_BODY}
 
 
@@ -98,7 +103,7 @@ class Rows:
             encoded.protocol,
             encoded.head,
             encoded.body,
-            body_kind=encoded.body_kind,
+            body_kind=hub.body_kind if hub.body_kind in _BESIDE_TEXT else encoded.body_kind,
             priority=self._priority(at, defaults.priority),
             durable=defaults.durable,
             timestamp_ms=WallMs(now_ms),
@@ -115,10 +120,10 @@ class Rows:
 
     def _hub(self, at: int) -> HubMessage:
         value = self._value("body", at)
-        kind = EMPTY_BODY
+        kind = TEXT_BODY
         body = b""
         if isinstance(value, str):
-            kind, body = TEXT_BODY, value.encode()
+            body = value.encode()
         elif isinstance(value, bytes):
             kind, body = BYTES_BODY, value
         named = self._text("body_kind", at)
@@ -126,6 +131,8 @@ class Rows:
             if named not in _KINDS:
                 raise self._refusal(at, f"has the body_kind '{named[:40]}'; choose one of {', '.join(_KINDS)}")
             kind = _KINDS[named]
+            if kind == EMPTY_BODY and body:
+                raise self._refusal(at, f"has the body_kind 'empty' and a body of {counted(len(body), 'byte')}")
         hub = HubMessage(body, kind)
         hub.correlation_id = self._text("correlation_id", at) or None
         hub.reply_to = self._text("reply_to", at) or None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from delosmq.spark.dead_letters.letters import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
-from delosmq.spark.send_destination import QUEUE_MARK, find_destination
+from delosmq.spark.send_destination import check_named, find_destination
 from delosmq.spark.transport import Transport
 
 
@@ -22,8 +22,7 @@ class LetterDestinations:
         self._to = to
         self._found: dict[tuple[str, str], str] = {}
         if to:
-            address, _, queue = to.partition(QUEUE_MARK)
-            find_destination(transport, address, queue, "--to names", "name another")
+            check_named(transport, to)
 
     def of(self, properties: Mapping[str, str | None], message_id: str) -> str:
         """Raises PipelineError when there is no such place any more."""

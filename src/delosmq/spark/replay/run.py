@@ -18,7 +18,7 @@ from delosmq.spark.options import ConnectionOptions, parse_options
 from delosmq.spark.pipeline import Say, explained
 from delosmq.spark.positions import parse_time
 from delosmq.spark.replay.messages import MOMENT, as_rows, chosen_messages
-from delosmq.spark.send_destination import QUEUE_MARK, find_destination
+from delosmq.spark.send_destination import check_named, find_destination
 from delosmq.spark.transport import Transport
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def check_replay(run: ReplayRun) -> bool:
     transport = Transport(run.checked())
     try:
         if run.to:
-            address, _, queue = run.to.partition(QUEUE_MARK)
-            find_destination(transport, address, queue, "--to names", "name another")
+            check_named(transport, run.to)
         # Names are listed by what comes after another name.
         fields = urlencode({"after": run.transactional_id[:-1], "limit": NEIGHBOURS})
         answer = transport.call("GET", f"/api/v1/staging/applications?{fields}")

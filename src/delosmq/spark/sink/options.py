@@ -121,7 +121,7 @@ def check_sink_schema(schema: "StructType", options: SinkOptions) -> None:
         kinds = COLUMNS.get(field.name)
         if kinds is None:
             nearest = difflib.get_close_matches(field.name, COLUMNS, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"the columns are {', '.join(COLUMNS)}"
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the columns are {', '.join(COLUMNS)}."
             raise SchemaMismatchError(
                 "DMQ8162", f"there is no column {field.name!r} in a message: {hint} Others go into the map properties"
             )
