@@ -37,7 +37,7 @@ COMPILED_FOLDERS = [
     f"tests/{name}"
     for name in (
         *(layer for layer in QUICK_LAYERS if layer not in ("config", "migration", "model")),
-        *("client", "e2e", "fuzz", "routers", "server", "simulation"),
+        *("client", "e2e", "fuzz", "manage", "routers", "server", "simulation"),
     )
 ]
 """What mypyc compiles, and what drives it as clients do. `make compiled` tries all on it, as before a release."""
