@@ -37,8 +37,6 @@ _MILLISECONDS: Final = at_least(0)
 _DELAY_OR_NONE: Final = unlimited_or_at_least(0, "none")
 _LIMIT: Final = unlimited_or_at_least(0)
 _LIMIT_OR_NEVER: Final = unlimited_or_at_least(1, "never")
-_INT32: Final = 2**31 - 1
-"""What CORE has room for."""
 _PREFETCH: Final = unlimited_or_at_least(0, "what the consumer asks for", most=MOST_CREDIT)
 
 
@@ -168,7 +166,7 @@ class AddressSettings:
     default_consumer_window_size: int = at_reload(
         1_048_576,
         "CORE: bytes ahead for a consumer whose client names no consumerWindowSize; 0 for one at a time, -1 for all",
-        unlimited_or_at_least(0, "all", most=_INT32),
+        unlimited_or_at_least(0, "all", most=MOST_CREDIT),
     )
     default_exclusive_queue: bool = at_restart(False, "for queues without exclusive")
     default_purge_on_no_consumers: bool = at_reload(False, "for queues without purge-on-no-consumers")

@@ -15,6 +15,8 @@ VERSIONS: Final = tuple(range(OLDEST_VERSION, NEWEST_VERSION + 1))
 ASYNC_SINCE: Final = 130
 """Answers say which request they belong to, and consumers have a priority."""
 
+MOST_INT: Final = 2**31 - 1
+"""What a field of 32 bits can say."""
 PING_CHANNEL: Final = 0
 SESSION_CHANNEL: Final = 1
 FIRST_OF_SESSIONS: Final = 10

@@ -11,6 +11,7 @@ from delosmq.engine.api import EngineBroker, SpaceWaiter
 from delosmq.model.settings import AddressFullPolicy
 from delosmq.sessions.core.server import errors
 from delosmq.sessions.core.server.replies import SessionReplies
+from delosmq.wire.core.packet import MOST_INT
 from delosmq.wire.core.session_packets import ProducerCredits, ProducerFailCredits
 
 MOST_GRANTED_BYTES: Final = 4 * 1024 * 1024
@@ -18,8 +19,6 @@ MOST_GRANTED_BYTES: Final = 4 * 1024 * 1024
 itself."""
 MOST_OF_SESSION_BYTES: Final = 4 * MOST_GRANTED_BYTES
 """Under all names together. With more, the credits that it asked for first count no more: its messages wait."""
-_MOST_ANSWERED: Final = 2**31 - 1
-"""What an answer can grant: its field has 32 bits."""
 _ADDRESSES: Final = 1_000
 """Addresses for which a session may have credits, and as many for which it may wait."""
 
@@ -57,7 +56,7 @@ class SessionCredits:
         count = max(count, 0)
         waiting = self._waiting.get(name)
         if waiting is not None:
-            waiting.count = min(waiting.count + count, _MOST_ANSWERED)
+            waiting.count = min(waiting.count + count, MOST_INT)
         elif len(self._waiting) < _ADDRESSES:
             self.look_again(CreditRequest(self, name, address, count))
         else:

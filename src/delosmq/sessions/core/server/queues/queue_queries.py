@@ -12,7 +12,7 @@ from delosmq.model.settings import AddressSettings
 from delosmq.sessions.core.server.destinations import CoreDestinations
 from delosmq.sessions.core.server.queues.queues import ConnectionQueues
 from delosmq.sessions.host import SessionServices
-from delosmq.wire.core.packet import QueueAttributes
+from delosmq.wire.core.packet import MOST_INT, QueueAttributes
 from delosmq.wire.core.queue_packets import (
     BindingQueryResponseV4,
     BindingQueryResponseV5,
@@ -21,8 +21,6 @@ from delosmq.wire.core.queue_packets import (
 
 _BINDING_V5_SINCE: Final = 135
 _BARE_NAMES_SINCE: Final = 130
-_MOST: Final = 2**31 - 1
-"""What a field of 32 bits can say of a setting."""
 
 
 class QueueQueries:
@@ -72,7 +70,7 @@ class QueueQueries:
         answer.auto_created = settings.auto_created
         answer.purge_on_no_consumers = in_force.purge_on_no_consumers
         answer.routing_type = settings.routing_type
-        answer.max_consumers = min(in_force.max_consumers, _MOST)
+        answer.max_consumers = min(in_force.max_consumers, MOST_INT)
         answer.configuration_managed = queue.declared
         answer.default_consumer_window_size = queue.address.settings.default_consumer_window_size
         attributes = answer.attributes
@@ -80,11 +78,11 @@ class QueueQueries:
         attributes.last_value = in_force.last_value
         attributes.last_value_key = in_force.last_value_key or None
         attributes.non_destructive = in_force.non_destructive
-        attributes.consumers_before_dispatch = min(in_force.consumers_before_dispatch, _MOST)
+        attributes.consumers_before_dispatch = min(in_force.consumers_before_dispatch, MOST_INT)
         attributes.delay_before_dispatch = in_force.delay_before_dispatch
         attributes.group_rebalance = in_force.group_rebalance
         attributes.group_rebalance_pause_dispatch = in_force.group_rebalance_pause_dispatch
-        attributes.group_buckets = min(in_force.group_buckets, _MOST)
+        attributes.group_buckets = min(in_force.group_buckets, MOST_INT)
         attributes.group_first_key = in_force.group_first_key or None
         attributes.auto_delete = in_force.auto_delete
         attributes.auto_delete_delay = in_force.auto_delete_delay
@@ -100,7 +98,7 @@ class QueueQueries:
         answer.auto_create_queues = settings.auto_create_queues
         answer.purge_on_no_consumers = settings.default_purge_on_no_consumers
         answer.routing_type = routing or settings.default_queue_routing_type
-        answer.max_consumers = min(settings.default_max_consumers, _MOST)
+        answer.max_consumers = min(settings.default_max_consumers, MOST_INT)
         answer.default_consumer_window_size = settings.default_consumer_window_size
         _say_defaults(answer.attributes, settings)
 
@@ -122,7 +120,7 @@ class QueueQueries:
         answer.auto_create_queues = settings.auto_create_queues
         answer.auto_create_addresses = settings.auto_create_addresses
         answer.default_purge_on_no_consumers = settings.default_purge_on_no_consumers
-        answer.default_max_consumers = min(settings.default_max_consumers, _MOST)
+        answer.default_max_consumers = min(settings.default_max_consumers, MOST_INT)
         _say_defaults(answer.attributes, settings)
         if isinstance(answer, BindingQueryResponseV5):
             answer.supports_anycast = address is not None and ANYCAST in address.routing_types
@@ -143,5 +141,5 @@ def _say_defaults(attributes: QueueAttributes, settings: AddressSettings) -> Non
     attributes.last_value = settings.default_last_value_queue or settings.default_last_value_key != ""
     attributes.last_value_key = settings.default_last_value_key or None
     attributes.non_destructive = settings.default_non_destructive
-    attributes.consumers_before_dispatch = min(settings.default_consumers_before_dispatch, _MOST)
+    attributes.consumers_before_dispatch = min(settings.default_consumers_before_dispatch, MOST_INT)
     attributes.delay_before_dispatch = settings.default_delay_before_dispatch

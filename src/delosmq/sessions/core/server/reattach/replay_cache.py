@@ -10,18 +10,18 @@ from typing import Final
 
 from delosmq.model.ids import Position
 from delosmq.sessions.stream import Entry, size_of
+from delosmq.wire.core.packet import MOST_INT
 
 MOST_OF_SESSION_BYTES: Final = 16 * 1024 * 1024
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Of one session, and of all of a broker."""
 _INT_VALUES: Final = 1 << 32
-_MOST_INT: Final = (1 << 31) - 1
 
 
 def as_int(number: int) -> int:
     """A number of a packet as Java has it, which begins anew behind the largest int."""
     low = number % _INT_VALUES
-    return low if low <= _MOST_INT else low - _INT_VALUES
+    return low if low <= MOST_INT else low - _INT_VALUES
 
 
 class ReplayRoom:

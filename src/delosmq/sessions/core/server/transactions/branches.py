@@ -12,11 +12,9 @@ from delosmq.model.errors import TMFAIL, TMJOIN, TMNOFLAGS, TMRESUME, TMSUCCESS,
 from delosmq.sessions.core.server import errors
 from delosmq.sessions.core.server.session_port import SessionPort
 from delosmq.sessions.core.server.transactions.local_transactions import CoreTransaction, ParkedEnd
-from delosmq.wire.core.packet import CoreXid, Packet
+from delosmq.wire.core.packet import MOST_INT, CoreXid, Packet
 
 _REMEMBERED: Final = 100
-_LONGEST_TOLD_S: Final = 2**31 - 1
-"""The field of the answer has 32 bits."""
 
 
 def xid_of(xid: CoreXid) -> bytes:
@@ -168,7 +166,7 @@ class SessionBranches:
 
     def timeout_s(self) -> int:
         """After so long a branch that is not prepared is rolled back; no longer than an answer can say."""
-        return min(self._broker.branches.timeout_ms // 1000, _LONGEST_TOLD_S)
+        return min(self._broker.branches.timeout_ms // 1000, MOST_INT)
 
     def abandon(self) -> list[BrokerError]:
         """The connection is lost: what is not prepared is rolled back. Gives what could not be recorded."""
